@@ -1,0 +1,153 @@
+//! What the engine is told: checked by `config/`, owned here.
+
+use crate::units::{Rate, Share, Span};
+
+/// One keyspace: how its keys are counted and when one of them is hot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyspaceSettings {
+    /// Its name: 1 to 64 of `a-z`, `0-9`, `_`, `-`.
+    pub name: String,
+    /// One or two windows, the shorter one first.
+    pub windows: Vec<WindowSettings>,
+    /// Rules for keys; a key is hot when one of them holds in one of the windows.
+    pub key_rules: Vec<Rule>,
+    /// Rules for shards.
+    pub shard_rules: Vec<Rule>,
+    /// The relative rule applies from so many active keys on.
+    pub min_keys: u64,
+    /// A hot key clears below this share of its threshold.
+    pub clear: Share,
+    /// It must stay below for so long.
+    pub clear_after: Span,
+    /// Which operations are compared with thresholds.
+    pub hot_on: HotOn,
+    /// Shards that are known beforehand; others become known when they are seen.
+    pub declared_shards: Vec<Vec<u8>>,
+    /// How long a shard that was seen stays known.
+    pub shard_memory: Span,
+    /// Shape and limits of the counting structure.
+    pub counting: CountingSettings,
+}
+
+/// A sliding window: `length` is a whole number of panes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WindowSettings {
+    /// How far back the window reaches.
+    pub length: Span,
+    /// The step by which it slides. Of two windows the longer one's pane is a multiple of the shorter one's.
+    pub pane: Span,
+}
+
+/// Shape and limits of the counting structure; seed and shape are part of its identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountingSettings {
+    /// Rows of the count-min sketch.
+    pub depth: usize,
+    /// Cells a row, as a power of two.
+    pub width_log2: u32,
+    /// Seed of the key hash: a secret shared by all instances whose counts are merged.
+    pub seed: u64,
+    /// The most keys with exact counters of their own.
+    pub max_candidates: usize,
+    /// The most keys, hot, suspect or planned, that are never evicted.
+    pub max_protected: usize,
+    /// `k` of the key sample: a pane with at most 2k names is exact.
+    pub sample_k: usize,
+}
+
+impl Default for CountingSettings {
+    fn default() -> Self {
+        Self { depth: 4, width_log2: 16, seed: 0, max_candidates: 4096, max_protected: 1000, sample_k: 4096 }
+    }
+}
+
+/// When a key or a shard is hot. The comparison is inclusive: `count >= threshold`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule {
+    /// At least `rate` over the window.
+    Absolute {
+        /// Events per second.
+        rate: Rate,
+    },
+    /// At least `multiple` times the median over active keys (or known shards), and at least `floor`.
+    Relative {
+        /// How many times the median.
+        multiple: f64,
+        /// Events in the window, whatever its length; at least 1.
+        floor: u64,
+    },
+    /// At least this share of all events of the window, and at least `floor`.
+    Share {
+        /// Of all events.
+        share: Share,
+        /// Events in the window, whatever its length; at least 1.
+        floor: u64,
+    },
+}
+
+impl Rule {
+    /// The kind of rule, for records and labels.
+    #[must_use]
+    pub const fn kind(&self) -> RuleKind {
+        match self {
+            Self::Absolute { .. } => RuleKind::Absolute,
+            Self::Relative { .. } => RuleKind::Relative,
+            Self::Share { .. } => RuleKind::Share,
+        }
+    }
+}
+
+/// The three kinds of rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RuleKind {
+    /// By rate.
+    Absolute,
+    /// By the median.
+    Relative,
+    /// By the share of all events.
+    Share,
+}
+
+impl RuleKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Absolute, Self::Relative, Self::Share];
+
+    /// The word in records, labels and on the command line.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Absolute => "absolute",
+            Self::Relative => "relative",
+            Self::Share => "share",
+        }
+    }
+}
+
+/// Which operations are compared with thresholds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HotOn {
+    /// Every event.
+    #[default]
+    All,
+    /// Reads and scans.
+    Reads,
+    /// Writes and deletes.
+    Writes,
+}
+
+/// How event time moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeSettings {
+    /// How far events of one partition may be out of order.
+    pub disorder: Span,
+    /// How far an event may be ahead of the clock.
+    pub max_ahead: Span,
+    /// A partition that was read to its end and gave no event for so long holds nothing back.
+    pub idle_timeout: Span,
+}
+
+impl Default for TimeSettings {
+    fn default() -> Self {
+        Self { disorder: Span::from_secs(2), max_ahead: Span::from_secs(5), idle_timeout: Span::from_secs(5) }
+    }
+}

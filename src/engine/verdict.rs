@@ -1,0 +1,129 @@
+//! What the engine says: verdicts when something changes, and the heat of what is hot at any time.
+
+use std::sync::Arc;
+
+use super::settings::RuleKind;
+use crate::units::{Estimate, EventTime, Rate, Span};
+
+/// Number of bucket counters a key: the load of every bucket for every power of two up to it.
+pub const BUCKET_COUNTERS: usize = 256;
+
+/// A change of what is known of one key or one shard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// Event time of the change.
+    pub at: EventTime,
+    /// Index of the keyspace in the configuration.
+    pub keyspace: usize,
+    /// What happened.
+    pub change: Change,
+    /// The key or shard.
+    pub subject: Subject,
+    /// The rule and the numbers that it compared.
+    pub reason: Reason,
+}
+
+/// A key or a shard, as the bytes that came.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// A key of the keyspace.
+    Key(Arc<[u8]>),
+    /// A shard.
+    Shard(Arc<[u8]>),
+}
+
+/// How the state of a key or shard changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Change {
+    /// `upper >= threshold > lower`: it may be hot.
+    Suspect,
+    /// `lower >= threshold`: it is hot.
+    Hot,
+    /// It was hot or suspect and is no longer.
+    Cleared,
+}
+
+/// The comparison behind a verdict.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reason {
+    /// The kind of rule.
+    pub rule: RuleKind,
+    /// Length of the window.
+    pub window: Span,
+    /// What the count was compared with, in events a window.
+    pub threshold: u64,
+    /// What is known of the count.
+    pub count: Estimate,
+    /// The median over active keys or known shards, where the window has one.
+    pub median: Option<Estimate>,
+}
+
+/// A hot or suspect key with all that planning needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HotKey {
+    /// Index of the keyspace in the configuration.
+    pub keyspace: usize,
+    /// The key.
+    pub key: Arc<[u8]>,
+    /// Event time at which it became hot; none while only suspect.
+    pub hot_since: Option<EventTime>,
+    /// The rule that raised it, with the numbers as they are now.
+    pub reason: Reason,
+    /// Highest confirmed rate over the shortest window since it became hot.
+    pub peak: Rate,
+    /// Rate over the shortest window now, by the lower bound.
+    pub rate: Rate,
+    /// Events by operation in the longest window, counted since the key became a candidate.
+    pub operations: Operations,
+    /// Shards that served it, the busiest first, with counts; at most 16.
+    pub shards: Vec<(Arc<[u8]>, u64)>,
+    /// Callers, the busiest first, with counts that may be too high by the least of them; at most 8.
+    pub callers: Vec<(Arc<[u8]>, u64)>,
+    /// Events by the low 8 bits of the bucket hash with the plan's own seed; all zero before it was half hot.
+    pub buckets: Box<[u32; BUCKET_COUNTERS]>,
+    /// Of the events behind `buckets`, those without a request id.
+    pub without_request_id: u64,
+}
+
+/// Events by operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Operations {
+    /// Point reads.
+    pub reads: u64,
+    /// Writes and deletes.
+    pub writes: u64,
+    /// Scans.
+    pub scans: u64,
+    /// Events whose operation is not known.
+    pub unknown: u64,
+}
+
+/// A known shard and its load in one window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShardLoad {
+    /// The shard.
+    pub shard: Arc<[u8]>,
+    /// Events in the window.
+    pub count: Estimate,
+    /// Event time at which it became hot, if it is.
+    pub hot_since: Option<EventTime>,
+}
+
+/// How far the engine's answers can be trusted: states, visible, that stop decisions they would falsify.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The longest window has not been filled since the start (or since a partition was assigned).
+    pub warming_up: bool,
+    /// A partition has unread records and its event time is behind the clock by more than a window.
+    pub catching_up: bool,
+    /// Event time up to which all is counted; none before the first event.
+    pub watermark: Option<EventTime>,
+}
+
+impl Condition {
+    /// True when decisions may be taken.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        !self.warming_up && !self.catching_up
+    }
+}

@@ -1,0 +1,96 @@
+//! What planning is told: checked by `config/`, owned here.
+
+use super::mapper::Mapper;
+use crate::protocol::{History, Writes};
+use crate::units::{Rate, Span};
+
+/// How far the planner may go by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Verdicts only; nothing is published.
+    Observe,
+    /// Plans are published as proposed and wait.
+    #[default]
+    Propose,
+    /// Plans are carried out.
+    Auto,
+}
+
+/// Planning of one keyspace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanSettings {
+    /// Name of the keyspace.
+    pub keyspace: String,
+    /// Seed from which each key's plan seed is made.
+    pub seed: u64,
+    /// How far the planner may go.
+    pub mode: Mode,
+    /// How the keyspace's records are written.
+    pub writes: Writes,
+    /// What becomes of records in the old layout.
+    pub history: History,
+    /// With `history = expire`: how long until the store has deleted what lay in the old layout.
+    pub expire_after: Span,
+    /// The load that one bucket may carry.
+    pub bucket_rate: Rate,
+    /// Room above the measured peak, as a share of it.
+    pub headroom: f64,
+    /// The most buckets of a split; a power of two up to 256.
+    pub max_buckets: u32,
+    /// A split must cut the hottest part by at least this factor.
+    pub min_gain: f64,
+    /// How the store maps keys to shards, where it is declared.
+    pub mapper: Option<Mapper>,
+    /// How long a split key must be cool before it is shrunk or withdrawn.
+    pub quiet: Span,
+    /// Only these keys are split; empty: every key may be.
+    pub allow: Vec<Vec<u8>>,
+    /// These keys are never split.
+    pub block: Vec<Vec<u8>>,
+}
+
+/// Limits over all keyspaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BudgetSettings {
+    /// The most keys with a split layout at once.
+    pub max_splits: usize,
+    /// The most migrations begun in a minute.
+    pub max_changes_per_minute: usize,
+    /// The least time between the end of one migration of a key and the begin of the next.
+    pub min_dwell: Span,
+    /// Nothing new begins.
+    pub freeze: bool,
+}
+
+impl Default for BudgetSettings {
+    fn default() -> Self {
+        Self { max_splits: 100, max_changes_per_minute: 10, min_dwell: Span::from_secs(300), freeze: false }
+    }
+}
+
+/// Times of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProtocolSettings {
+    /// A hold that not every router has acknowledged by then is turned back.
+    pub hold_limit: Span,
+    /// The longest a store call can be in flight.
+    pub call_limit: Span,
+    /// No gate opens with fewer registered routers.
+    pub expect_routers: usize,
+    /// A proposed or prepare record that reached the log later than so long after its decision is void.
+    pub not_after: Span,
+    /// A key that went back to the bare layout keeps its record for so long before a tombstone ends it.
+    pub tombstone_after: Span,
+}
+
+impl Default for ProtocolSettings {
+    fn default() -> Self {
+        Self {
+            hold_limit: Span::from_secs(2),
+            call_limit: Span::from_secs(30),
+            expect_routers: 1,
+            not_after: Span::from_secs(10),
+            tombstone_after: Span::from_secs(7 * 86_400),
+        }
+    }
+}

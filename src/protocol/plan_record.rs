@@ -1,0 +1,275 @@
+//! The value of a `plan/…` record, version 1.
+
+use serde::{Deserialize, Serialize};
+
+use super::layout::Layout;
+use super::version::parse_hex16;
+
+/// The schema number that this code writes and reads.
+pub const SCHEMA: u32 = 1;
+/// The longest value of a record on the plan topic, in bytes.
+pub const MAX_VALUE_BYTES: usize = 4096;
+/// The only bucket hash of version 1.
+pub const BUCKET_HASH: &str = "xxh64-low-bits";
+/// The only bucket key form that is written; readers take the record's own.
+pub const BUCKET_KEY: &str = "{key}:{label}";
+
+/// Where a migration stands. A router needs the record's `write`, `read` and `delete` only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Waits for approval; places nothing.
+    Proposed,
+    /// Reads look in the new layout as well.
+    Prepare,
+    /// Writes wait (keyspaces with `writes = update` only).
+    Hold,
+    /// Writes go to the new layout.
+    Dual,
+    /// The owner moves old records.
+    Moving,
+    /// The old layout is read no more.
+    Settled,
+}
+
+impl State {
+    /// Every state, in the order of a migration.
+    pub const ALL: [Self; 6] = [Self::Proposed, Self::Prepare, Self::Hold, Self::Dual, Self::Moving, Self::Settled];
+
+    /// The word in records and labels.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Proposed => "proposed",
+            Self::Prepare => "prepare",
+            Self::Hold => "hold",
+            Self::Dual => "dual",
+            Self::Moving => "moving",
+            Self::Settled => "settled",
+        }
+    }
+}
+
+/// How the keyspace's records are written; decides the phases of a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Writes {
+    /// An id is written once, by its one author.
+    Insert,
+    /// Records are rewritten and carry a version.
+    Versioned,
+    /// Records are rewritten in place.
+    #[default]
+    Update,
+}
+
+/// What becomes of records in the old layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum History {
+    /// The owner copies them and reports.
+    #[default]
+    Move,
+    /// There are none that matter; the owner still reports the old place empty.
+    None,
+    /// The store deletes them within a span.
+    Expire,
+    /// They stay where they are for ever.
+    Keep,
+}
+
+/// How a delete is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Delete {
+    /// Leave a tombstone in the write layout.
+    Tombstone,
+    /// Remove the record.
+    #[default]
+    Remove,
+}
+
+/// The decision for one key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanRecord {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Name of the keyspace.
+    pub keyspace: String,
+    /// The key.
+    #[serde(flatten)]
+    pub key: KeyField,
+    /// Where the migration stands: for people, and for the leader.
+    pub state: State,
+    /// Where a write goes; none while writes wait.
+    pub write: Option<Layout>,
+    /// Where a read looks, in this order.
+    pub read: Vec<Layout>,
+    /// What a delete does.
+    pub delete: Delete,
+    /// Layouts whose records the owner may delete now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retire: Vec<Layout>,
+    /// The migration's layouts; nothing of it changes from prepare on.
+    pub migration: MigrationField,
+    /// How a request id becomes a bucket and a bucket a key.
+    pub bucket: BucketField,
+    /// Why it was decided.
+    pub evidence: Evidence,
+    /// What is expected of it.
+    pub prediction: Prediction,
+    /// What it was measured to do, once it was.
+    pub outcome: Option<Outcome>,
+    /// RFC 3339, when the migration was decided.
+    pub decided_at: String,
+    /// RFC 3339, only in proposed and prepare: a record that reached the log later is void.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<String>,
+}
+
+/// A key in JSON: `key` when it is UTF-8, else `key_b64`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "RawKey", into = "RawKey")]
+pub struct KeyField(pub Vec<u8>);
+
+#[derive(Serialize, Deserialize)]
+struct RawKey {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key_b64: Option<String>,
+}
+
+/// A key field that gives no key, or two.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidKeyField {
+    /// Neither or both.
+    #[error("a record should have either 'key' or 'key_b64'")]
+    OneOfTwo,
+    /// Not base64.
+    #[error("'key_b64' is not standard base64 with padding")]
+    Base64,
+}
+
+impl TryFrom<RawKey> for KeyField {
+    type Error = InvalidKeyField;
+
+    fn try_from(raw: RawKey) -> Result<Self, Self::Error> {
+        use base64::Engine as _;
+        match (raw.key, raw.key_b64) {
+            (Some(key), None) => Ok(Self(key.into_bytes())),
+            (None, Some(text)) => {
+                base64::engine::general_purpose::STANDARD.decode(text).map(Self).map_err(|_| InvalidKeyField::Base64)
+            }
+            _ => Err(InvalidKeyField::OneOfTwo),
+        }
+    }
+}
+
+impl From<KeyField> for RawKey {
+    fn from(field: KeyField) -> Self {
+        use base64::Engine as _;
+        match String::from_utf8(field.0) {
+            Ok(key) => Self { key: Some(key), key_b64: None },
+            Err(error) => {
+                let text = base64::engine::general_purpose::STANDARD.encode(error.as_bytes());
+                Self { key: None, key_b64: Some(text) }
+            }
+        }
+    }
+}
+
+/// The two layouts of a migration and the rules it runs by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MigrationField {
+    /// The layout that is left.
+    pub from: Layout,
+    /// The layout that is entered.
+    pub to: Layout,
+    /// How records are written.
+    pub writes: Writes,
+    /// What becomes of old records.
+    pub history: History,
+}
+
+/// How a request id becomes a bucket and a bucket becomes a key of the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BucketField {
+    /// [`BUCKET_HASH`]; a router that does not know the hash refuses the record.
+    pub hash: String,
+    /// Seed of the hash.
+    #[serde(with = "seed_hex")]
+    pub seed: u64,
+    /// Key of a bucket: `{key}` and `{label}` are replaced.
+    pub key: String,
+}
+
+mod seed_hex {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{seed:016x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        super::parse_hex16(&text).ok_or_else(|| {
+            serde::de::Error::custom(format_args!(
+                "invalid seed '{text}', which should be 16 lower-case hexadecimal digits"
+            ))
+        })
+    }
+}
+
+/// Why: the numbers behind the decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Kind of rule.
+    pub rule: String,
+    /// Length of the window.
+    pub window_ms: u64,
+    /// What was known of the count.
+    pub count: crate::units::Estimate,
+    /// Events in the window that it was compared with.
+    pub threshold: u64,
+    /// Peak rate of the key.
+    pub rate_per_s: f64,
+    /// Median over active keys, its upper bound; none where the window has no median.
+    pub median: Option<u64>,
+    /// Reads and scans in the window.
+    pub reads: u64,
+    /// Writes in the window.
+    pub writes: u64,
+    /// The shard that served most of it; none when unknown.
+    pub shard: Option<String>,
+    /// Input partitions with fresh counts / partitions that exist.
+    pub completeness: f64,
+    /// For each input partition the offset up to which was counted.
+    pub end_offsets: std::collections::BTreeMap<String, i64>,
+    /// Hash of the configuration: 16 hexadecimal digits.
+    pub config: String,
+}
+
+/// What is expected of the split.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Share of the key's point load on its hottest bucket.
+    pub hottest_bucket_share: f64,
+    /// Share of all load on the hottest shard before; none without a declared shard mapper.
+    pub hottest_shard_before: Option<f64>,
+    /// The same after the split.
+    pub hottest_shard_after: Option<f64>,
+    /// Requests that the split adds to the store, as a share of the key's requests: scans that visit every bucket.
+    pub added_load: f64,
+}
+
+/// What a settled split was measured to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Share of all load on the hottest shard, measured after settling.
+    pub hottest_shard: f64,
+    /// RFC 3339.
+    pub measured_at: String,
+    /// Whether it was worth it by `min_gain`.
+    pub helped: bool,
+}

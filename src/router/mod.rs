@@ -1,0 +1,1 @@
+//! The table that a router asks where a request goes, fed from the plan topic; reading it never blocks.

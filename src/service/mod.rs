@@ -1,0 +1,1 @@
+//! The clock, the only loop, readiness, start and stop.

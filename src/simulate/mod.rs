@@ -1,0 +1,1 @@
+//! Load generator, simulated shards and routers: demo and tests use the same.
