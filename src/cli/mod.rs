@@ -1,1 +1,18 @@
-//! One file a command; exit codes.
+//! The command line: one file a command, and what all commands share.
+//!
+//! Data goes to standard output, words and logs to standard error. A command is a `pub struct XArgs` and a
+//! `pub(super) fn run(&args, &mut Output) -> Result<ExitStatus, CommandError>` in its own file, and a line each in the enum, in `run` and in
+//! `default_log_level` of `command.rs`.
+
+mod args;
+mod command;
+mod completions;
+mod exit;
+pub mod logging;
+mod man;
+mod output;
+
+pub use args::{Cli, ColorChoice, GlobalArgs, LogFormat, OutputFormat};
+pub use command::Command;
+pub use exit::{CommandError, ExitStatus};
+pub use output::Output;

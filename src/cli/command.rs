@@ -1,0 +1,40 @@
+//! The commands. A new one adds a line here in the enum and one in [`Command::run`].
+
+use clap::Subcommand;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::completions::CompletionsArgs;
+use super::exit::{CommandError, ExitStatus};
+use super::man::ManArgs;
+use super::output::Output;
+use super::{completions, man};
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print the completion script of a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    Man(ManArgs),
+}
+
+impl Command {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    /// What stopped it; [`CommandError::exit_status`] says what the process ends with.
+    pub fn run(self, output: &mut Output) -> Result<ExitStatus, CommandError> {
+        match self {
+            Self::Completions(args) => completions::run(&args, output),
+            Self::Man(args) => man::run(&args, output),
+        }
+    }
+
+    /// What is logged unless the command line says otherwise: services tell what they do, tools only what is wrong.
+    #[must_use]
+    pub const fn default_log_level(&self) -> LevelFilter {
+        match self {
+            Self::Completions(_) | Self::Man(_) => LevelFilter::WARN,
+        }
+    }
+}
