@@ -25,8 +25,19 @@ pub struct KeyspaceSettings {
     pub declared_shards: Vec<Vec<u8>>,
     /// How long a shard that was seen stays known.
     pub shard_memory: Span,
+    /// Seed from which each key's plan seed is made, so that bucket counters predict what the key's plan would do.
+    pub plan_seed: u64,
     /// Shape and limits of the counting structure.
     pub counting: CountingSettings,
+}
+
+/// Everything that the engine is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EngineSettings {
+    /// One entry a keyspace, in the order of the configuration.
+    pub keyspaces: Vec<KeyspaceSettings>,
+    /// How event time moves, the same for all keyspaces.
+    pub time: TimeSettings,
 }
 
 /// A sliding window: `length` is a whole number of panes.

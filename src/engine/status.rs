@@ -1,0 +1,66 @@
+//! What the engine is told about its input, and what it says about itself.
+
+use crate::units::{Estimate, Offset, Partition, Span};
+
+/// How far a partition has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The partition.
+    pub partition: Partition,
+    /// The next record to read.
+    pub position: Offset,
+    /// One past the last record that exists.
+    pub end: Offset,
+    /// Reading is paused on purpose: the partition holds event time back and is never idle.
+    pub paused: bool,
+}
+
+/// What a keyspace counts at this moment, with the limits that it ran into.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyspaceStatus {
+    /// One entry a window, in the order of the settings.
+    pub windows: Vec<WindowStatus>,
+    /// Distinct keys since the start.
+    pub keys_ever: Estimate,
+    /// Keys with exact counters of their own.
+    pub candidates: usize,
+    /// Keys that are hot.
+    pub hot: usize,
+    /// Keys that may be hot.
+    pub suspect: usize,
+    /// Known shards.
+    pub shards: usize,
+    /// A key becomes a candidate from this part of the least threshold on: 1/8, more while the table is full.
+    pub level: f64,
+    /// A key with at least this count may be missed for want of room; none when every key that reaches a threshold is found.
+    pub recall_above: Option<u64>,
+    /// Events older than every window, not counted.
+    pub too_late: u64,
+    /// Keys that found no room among the candidates.
+    pub candidates_cut: u64,
+    /// Hot, suspect and planned keys beyond the limit of protected keys.
+    pub protected_cut: u64,
+    /// Events whose shard's name found no room or was too long.
+    pub shards_cut: u64,
+    /// Verdicts that nobody fetched in time.
+    pub verdicts_cut: u64,
+    /// Memory in use, in bytes.
+    pub memory_bytes: u64,
+}
+
+/// One window of a keyspace.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowStatus {
+    /// Its length.
+    pub length: Span,
+    /// Events that are compared (`hot_on`) in the newest window, its open pane included.
+    pub events: u64,
+    /// Distinct keys in the window when its last pane closed.
+    pub keys: Estimate,
+    /// Median over those keys; none without keys.
+    pub median: Option<Estimate>,
+    /// The least threshold in force.
+    pub threshold: Option<u64>,
+    /// See [`KeyspaceStatus::recall_above`], for this window.
+    pub recall_above: Option<u64>,
+}
