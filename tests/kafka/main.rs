@@ -1,0 +1,7 @@
+//! Against a real Apache Kafka: what mock clusters do not show.
+
+#[allow(dead_code, reason = "each rung uses its part of what the rungs share")]
+#[path = "../support/mod.rs"]
+mod support;
+
+mod broker;
