@@ -1,1 +1,25 @@
-//! The catalogue of metrics, and events that leave a log line and a counter together.
+//! The catalogue of metrics, the numbers behind it, and events that leave a log line and a counter together.
+//!
+//! One table, [`CATALOGUE`], names every series; [`Telemetry`] holds the counters (atomics, from the start at 0) and the
+//! last [`View`], from which all gauges are made when somebody looks. Nothing here asks the time or does I/O; the log
+//! lines of `events` (feature `service`) go to `tracing`.
+
+mod catalogue;
+mod counters;
+mod display;
+mod gauges;
+mod labels;
+mod view;
+
+pub use catalogue::{CATALOGUE, Definition, Kind, Label, Metric, Values};
+pub use counters::{Family, KeyspaceLabels, Sample, Telemetry, TelemetrySettings, Value};
+pub use display::{KeyDisplay, KeyText, MAX_LABEL_CHARS, MAX_LOG_CHARS, escape};
+pub use gauges::{MAX_PARTITION_SERIES, MAX_SHARD_SERIES, MAX_TOP_KEYS, OTHER, PROCESS_METRICS};
+pub use labels::{
+    Bound, CommitResult, ConditionLabel, ControlKind, ControlResult, Cut, HttpRefusal, KafkaErrorClass, Latch,
+    Rebalance, SubjectKind,
+};
+pub use view::{
+    ControlView, HotKeyView, KeyspaceView, MAX_LISTED_KEYS, MAX_LISTED_PLANS, MAX_LISTED_ROUTERS, MAX_LISTED_SHARDS,
+    PartitionView, PlanView, RouterView, ShardView, SourceView, View, WindowView,
+};
