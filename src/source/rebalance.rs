@@ -1,0 +1,205 @@
+//! Which partitions this process reads and how far: a state machine without a broker.
+
+use std::collections::BTreeMap;
+
+use crate::units::{Offset, Partition};
+
+/// Partitions of one topic that this process reads, and the positions of all that it ever read.
+#[derive(Debug, Default)]
+pub struct Assignment {
+    assigned: BTreeMap<Partition, Reading>,
+    /// Positions of partitions that were taken away: they go on there when they come back (I5).
+    left_at: BTreeMap<Partition, Offset>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    position: Offset,
+    committed: Offset,
+    end: Option<Offset>,
+    start: Offset,
+}
+
+/// Where a record lies against the partition's position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It is the next one.
+    Next,
+    /// It is the next that still exists: offsets from the one given to this one are gone.
+    AfterGap(Offset),
+    /// It was handed out before.
+    Repeated,
+    /// The log begins anew below the position.
+    Rewound,
+    /// The partition is not assigned.
+    NotAssigned,
+}
+
+impl Assignment {
+    /// Where to begin each partition, given what a look-up of offsets found: where it was left, if it was read before.
+    #[must_use]
+    pub fn starts(&self, found: &[(Partition, Offset)]) -> Vec<(Partition, Offset)> {
+        found
+            .iter()
+            .map(|&(partition, offset)| {
+                (partition, self.left_at.get(&partition).copied().map_or(offset, |at| at.max(offset)))
+            })
+            .collect()
+    }
+
+    /// Takes partitions with the offsets they are read from.
+    pub fn handle_assigned(&mut self, starts: &[(Partition, Offset)]) {
+        for &(partition, start) in starts {
+            self.left_at.remove(&partition);
+            let reading = Reading { position: start, committed: Offset(-1), end: None, start };
+            self.assigned.insert(partition, reading);
+        }
+    }
+
+    /// Gives partitions up; their positions are kept.
+    pub fn handle_revoked(&mut self, partitions: &[Partition]) {
+        for partition in partitions {
+            if let Some(reading) = self.assigned.remove(partition) {
+                self.left_at.insert(*partition, reading.position);
+            }
+        }
+    }
+
+    /// A record arrived: says where it lies and moves the position behind it.
+    pub fn handle_record(&mut self, partition: Partition, offset: Offset) -> Place {
+        let Some(reading) = self.assigned.get_mut(&partition) else { return Place::NotAssigned };
+        let position = reading.position;
+        let next = Offset(offset.0 + 1);
+        if offset == position {
+            reading.position = next;
+            Place::Next
+        } else if offset > position {
+            reading.position = next;
+            // Before the first record nothing was promised: a start below the log's beginning is no loss of ours.
+            if position == reading.start { Place::Next } else { Place::AfterGap(position) }
+        } else if reading.end.is_some_and(|end| end < position) {
+            *reading = Reading { position: next, committed: Offset(-1), end: None, start: offset };
+            Place::Rewound
+        } else {
+            Place::Repeated
+        }
+    }
+
+    /// The broker says how far a partition reaches.
+    pub fn handle_end(&mut self, partition: Partition, end: Offset) {
+        if let Some(reading) = self.assigned.get_mut(&partition) {
+            reading.end = Some(end);
+        }
+    }
+
+    /// Positions that have moved since the last call, to be committed; what was only assigned is not.
+    pub fn take_uncommitted(&mut self) -> Vec<(Partition, Offset)> {
+        let mut moved = Vec::new();
+        for (partition, reading) in &mut self.assigned {
+            if reading.position > reading.start && reading.position != reading.committed {
+                reading.committed = reading.position;
+                moved.push((*partition, reading.position));
+            }
+        }
+        moved
+    }
+
+    /// Every assigned partition with its position and, where known, its end.
+    pub fn positions(&self) -> impl Iterator<Item = (Partition, Offset, Option<Offset>)> + '_ {
+        self.assigned.iter().map(|(partition, reading)| (*partition, reading.position, reading.end))
+    }
+
+    /// Records that are known to be unread, over all assigned partitions.
+    #[must_use]
+    pub fn lag(&self) -> u64 {
+        self.assigned
+            .values()
+            .filter_map(|reading| reading.end.map(|end| end.0.saturating_sub(reading.position.0)))
+            .map(|unread| u64::try_from(unread).unwrap_or(0))
+            .sum()
+    }
+
+    /// Number of assigned partitions.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.assigned.len()
+    }
+
+    /// True when no partition is assigned.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.assigned.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const P: Partition = Partition(0);
+
+    #[test]
+    fn a_partition_that_comes_back_goes_on_where_it_was() {
+        let mut assignment = Assignment::default();
+        assignment.handle_assigned(&[(P, Offset(10))]);
+        for offset in 10..20 {
+            assert_eq!(assignment.handle_record(P, Offset(offset)), Place::Next);
+        }
+        assignment.handle_revoked(&[P]);
+        assert_eq!(assignment.handle_record(P, Offset(20)), Place::NotAssigned);
+        assert_eq!(
+            assignment.starts(&[(P, Offset(5)), (Partition(1), Offset(7))]),
+            [(P, Offset(20)), (Partition(1), Offset(7))]
+        );
+        // Another member read on for longer than a window: what it read is not ours to count any more.
+        assert_eq!(assignment.starts(&[(P, Offset(50))]), [(P, Offset(50))]);
+    }
+
+    #[test]
+    fn gaps_repeats_and_new_logs_are_told_apart() {
+        let mut assignment = Assignment::default();
+        assignment.handle_assigned(&[(P, Offset(0))]);
+        assert_eq!(assignment.handle_record(P, Offset(3)), Place::Next, "the log begins at 3");
+        assert_eq!(assignment.handle_record(P, Offset(7)), Place::AfterGap(Offset(4)));
+        assignment.handle_end(P, Offset(8));
+        assert_eq!(assignment.handle_record(P, Offset(5)), Place::Repeated);
+        assignment.handle_end(P, Offset(2));
+        assert_eq!(assignment.handle_record(P, Offset(0)), Place::Rewound);
+        assert_eq!(assignment.handle_record(P, Offset(1)), Place::Next);
+    }
+
+    #[test]
+    fn only_what_was_read_is_committed_and_only_once() {
+        let mut assignment = Assignment::default();
+        assignment.handle_assigned(&[(P, Offset(0))]);
+        assert!(assignment.take_uncommitted().is_empty());
+        assignment.handle_record(P, Offset(0));
+        assert_eq!(assignment.take_uncommitted(), [(P, Offset(1))]);
+        assert!(assignment.take_uncommitted().is_empty());
+        assignment.handle_end(P, Offset(5));
+        assert_eq!(assignment.lag(), 4);
+    }
+
+    proptest! {
+        /// I5: whatever is redelivered across rebalances, no offset counts twice while the log only grows.
+        #[test]
+        fn an_offset_counts_at_most_once(steps in prop::collection::vec((0_u8..4, 0_i64..40), 1..200)) {
+            let mut assignment = Assignment::default();
+            let mut counted = std::collections::BTreeSet::new();
+            for (kind, offset) in steps {
+                match kind {
+                    0 => {
+                        let starts = assignment.starts(&[(P, Offset(offset))]);
+                        if assignment.is_empty() { assignment.handle_assigned(&starts); }
+                    }
+                    1 => assignment.handle_revoked(&[P]),
+                    _ => if matches!(assignment.handle_record(P, Offset(offset)), Place::Next | Place::AfterGap(_)) {
+                        prop_assert!(counted.insert(offset), "{offset} counted twice");
+                    },
+                }
+            }
+        }
+    }
+}
