@@ -1,0 +1,285 @@
+//! Who may publish: a state machine without a broker.
+//!
+//! Owning the plan topic's partition in the group makes a process a candidate, no more: a paused owner does not know that it
+//! lost. The fence is the log itself. A candidate reads the topic to its end, appends `claim/<highest epoch + 1>/<nonce>` and
+//! leads when it reads its own claim back as the first of that epoch. One record is in flight at a time; a record whose outcome
+//! is unknown is sent again with the same version and bytes (I1), and is done when it is read back and accepted (I4).
+
+use crate::protocol::{Nonce, Version};
+use crate::units::{EventTime, Span};
+
+/// A record without an answer is sent again after so long.
+const RESEND_AFTER: Span = Span::from_secs(3);
+/// An owner that was deposed, and hears of no living leader for so long, joins the group anew.
+const REJOIN_AFTER: Span = Span::from_secs(15);
+
+/// A record to append: key, value and the version in its headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Record key.
+    pub key: Vec<u8>,
+    /// Record value; none for a tombstone.
+    pub value: Option<Vec<u8>>,
+    /// Its version.
+    pub version: Version,
+    /// What it is, for the log and for who must be told when it stays unsent.
+    pub what: String,
+}
+
+/// What should be sent now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Send {
+    /// The claim of an epoch.
+    Claim(u64),
+    /// A record of the current epoch, again or for the first time.
+    Record(Outgoing),
+}
+
+/// Whether this process may publish.
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    /// The partition is not assigned to it.
+    Follower,
+    /// It is; the topic has not been read to its end yet.
+    Candidate,
+    /// Its claim was sent and not read back.
+    Claiming { epoch: u64, send_at: EventTime },
+    /// Its claim is the first of the highest epoch.
+    Leading { epoch: u64, last_seq: u64, in_flight: Option<InFlight> },
+    /// A higher claim was seen while the partition is assigned: it waits for a new assignment.
+    Deposed { since: EventTime },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct InFlight {
+    record: Outgoing,
+    send_at: EventTime,
+}
+
+/// Leadership of one process.
+#[derive(Debug)]
+pub struct Leadership {
+    nonce: Nonce,
+    state: State,
+    highest_epoch: u64,
+}
+
+impl Leadership {
+    /// A process that owns nothing; `nonce` is random and its own.
+    #[must_use]
+    pub const fn new(nonce: Nonce) -> Self {
+        Self { nonce, state: State::Follower, highest_epoch: 0 }
+    }
+
+    /// The nonce of its claims.
+    #[must_use]
+    pub const fn nonce(&self) -> Nonce {
+        self.nonce
+    }
+
+    /// The partition was assigned.
+    pub fn handle_assigned(&mut self) {
+        self.state = State::Candidate;
+    }
+
+    /// The partition was taken away.
+    pub fn handle_revoked(&mut self) {
+        self.state = State::Follower;
+    }
+
+    /// The topic has been read to its end, as asked after the assignment: a candidate claims.
+    pub fn handle_read_to_end(&mut self, now: EventTime) {
+        if self.state == State::Candidate {
+            self.state = State::Claiming { epoch: self.highest_epoch + 1, send_at: now };
+        }
+    }
+
+    /// A claim was read: its epoch, its nonce, and whether it is the first of that epoch.
+    pub fn handle_claim(&mut self, epoch: u64, nonce: Nonce, first: bool, now: EventTime) {
+        self.highest_epoch = self.highest_epoch.max(epoch);
+        match self.state {
+            State::Claiming { epoch: mine, .. } if epoch == mine && nonce == self.nonce && first => {
+                self.state = State::Leading { epoch, last_seq: 0, in_flight: None };
+            }
+            // A rival was first with this epoch, or claimed a higher one: read on and claim above it.
+            State::Claiming { epoch: mine, .. } if epoch >= mine && nonce != self.nonce => self.state = State::Candidate,
+            State::Leading { epoch: mine, .. } if epoch > mine => self.state = State::Deposed { since: now },
+            _ => {}
+        }
+    }
+
+    /// A record of some leader was accepted: its version.
+    pub fn handle_accepted(&mut self, version: Version, now: EventTime) {
+        match &mut self.state {
+            State::Leading { epoch, in_flight, .. } => {
+                let mine = in_flight.as_ref().is_some_and(|flying| flying.record.version <= version);
+                if version.epoch == *epoch && mine {
+                    *in_flight = None;
+                }
+            }
+            // Somebody lives and leads: no reason to join anew.
+            State::Deposed { since } => *since = now,
+            _ => {}
+        }
+    }
+
+    /// Takes the next record: gives it a version and puts it in flight. `None` when not leading or one is in flight already.
+    pub fn submit(&mut self, key: Vec<u8>, value: Option<Vec<u8>>, what: String, now: EventTime) -> Option<Version> {
+        let State::Leading { epoch, last_seq, in_flight: in_flight @ None } = &mut self.state else { return None };
+        *last_seq += 1;
+        let version = Version { epoch: *epoch, seq: *last_seq };
+        *in_flight = Some(InFlight { record: Outgoing { key, value, version, what }, send_at: now });
+        Some(version)
+    }
+
+    /// The version that the next record would get; `None` when none may be submitted.
+    #[must_use]
+    pub fn next_version(&self) -> Option<Version> {
+        match &self.state {
+            State::Leading { epoch, last_seq, in_flight: None } => Some(Version { epoch: *epoch, seq: last_seq + 1 }),
+            _ => None,
+        }
+    }
+
+    /// What to send now: the claim or the record in flight, each again when it has had no answer for a while.
+    pub fn poll_send(&mut self, now: EventTime) -> Option<Send> {
+        match &mut self.state {
+            State::Claiming { epoch, send_at } if now >= *send_at => {
+                *send_at = now.saturating_add(RESEND_AFTER);
+                Some(Send::Claim(*epoch))
+            }
+            State::Leading { in_flight: Some(flying), .. } if now >= flying.send_at => {
+                flying.send_at = now.saturating_add(RESEND_AFTER);
+                Some(Send::Record(flying.record.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The client says that what was sent last is not on the topic: it may be sent again at once.
+    pub fn handle_send_failed(&mut self, now: EventTime) {
+        let soon = now.saturating_add(Span::from_millis(500));
+        match &mut self.state {
+            State::Claiming { send_at, .. } => *send_at = (*send_at).min(soon),
+            State::Leading { in_flight: Some(flying), .. } => flying.send_at = flying.send_at.min(soon),
+            _ => {}
+        }
+    }
+
+    /// The producer was lost and made anew: a new claim is needed, since the old one's last record may still arrive.
+    pub fn handle_producer_lost(&mut self) {
+        if !matches!(self.state, State::Follower) {
+            self.state = State::Candidate;
+        }
+    }
+
+    /// True when the partition is owned, another one leads or led, and nothing has been heard for long: join the group anew.
+    #[must_use]
+    pub fn should_rejoin(&self, now: EventTime) -> bool {
+        matches!(self.state, State::Deposed { since } if now.since(since) >= REJOIN_AFTER)
+    }
+
+    /// True when the topic must be read to its end before anything else.
+    #[must_use]
+    pub fn is_candidate(&self) -> bool {
+        self.state == State::Candidate
+    }
+
+    /// The epoch that this process leads, if it does.
+    #[must_use]
+    pub const fn leading(&self) -> Option<u64> {
+        match self.state {
+            State::Leading { epoch, .. } => Some(epoch),
+            _ => None,
+        }
+    }
+
+    /// The record whose outcome is not known yet.
+    #[must_use]
+    pub const fn in_flight(&self) -> Option<&Outgoing> {
+        match &self.state {
+            State::Leading { in_flight: Some(flying), .. } => Some(&flying.record),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINE: Nonce = Nonce(1);
+    const RIVAL: Nonce = Nonce(2);
+
+    fn at(secs: i64) -> EventTime {
+        EventTime::from_millis(1_700_000_000_000 + secs * 1000).unwrap()
+    }
+
+    fn leader() -> Leadership {
+        let mut leadership = Leadership::new(MINE);
+        leadership.handle_claim(6, RIVAL, true, at(0));
+        leadership.handle_assigned();
+        leadership.handle_read_to_end(at(0));
+        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(7)));
+        leadership.handle_claim(7, MINE, true, at(1));
+        assert_eq!(leadership.leading(), Some(7));
+        leadership
+    }
+
+    #[test]
+    fn one_record_is_in_flight_and_is_sent_again_with_the_same_version() {
+        let mut leadership = leader();
+        let version = leadership.submit(b"k".to_vec(), None, "k".to_owned(), at(2)).unwrap();
+        assert_eq!(version, Version { epoch: 7, seq: 1 });
+        assert_eq!(leadership.submit(b"m".to_vec(), None, "m".to_owned(), at(2)), None);
+        let Some(Send::Record(first)) = leadership.poll_send(at(2)) else { panic!("nothing to send") };
+        assert_eq!(leadership.poll_send(at(3)), None);
+        let Some(Send::Record(again)) = leadership.poll_send(at(6)) else { panic!("not sent again") };
+        assert_eq!(first, again);
+        leadership.handle_accepted(version, at(7));
+        assert_eq!(leadership.next_version(), Some(Version { epoch: 7, seq: 2 }));
+    }
+
+    #[test]
+    fn the_first_claim_of_an_epoch_wins() {
+        let mut leadership = Leadership::new(MINE);
+        leadership.handle_assigned();
+        leadership.handle_read_to_end(at(0));
+        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(1)));
+        leadership.handle_claim(1, RIVAL, true, at(1));
+        leadership.handle_claim(1, MINE, false, at(1));
+        assert_eq!(leadership.leading(), None);
+        leadership.handle_read_to_end(at(1));
+        assert_eq!(leadership.poll_send(at(1)), Some(Send::Claim(2)));
+    }
+
+    #[test]
+    fn a_deposed_leader_publishes_nothing_until_it_is_assigned_anew() {
+        let mut leadership = leader();
+        leadership.submit(b"k".to_vec(), None, "k".to_owned(), at(2));
+        leadership.handle_claim(8, RIVAL, true, at(3));
+        assert_eq!(leadership.poll_send(at(100)), None);
+        assert_eq!(leadership.next_version(), None);
+        leadership.handle_read_to_end(at(4));
+        assert_eq!(leadership.poll_send(at(100)), None);
+        assert!(!leadership.should_rejoin(at(10)));
+        leadership.handle_accepted(Version { epoch: 8, seq: 1 }, at(10));
+        assert!(!leadership.should_rejoin(at(20)), "the other one lives");
+        assert!(leadership.should_rejoin(at(25)));
+        leadership.handle_assigned();
+        leadership.handle_read_to_end(at(30));
+        assert_eq!(leadership.poll_send(at(30)), Some(Send::Claim(9)));
+    }
+
+    #[test]
+    fn a_lost_claim_is_sent_again() {
+        let mut leadership = Leadership::new(MINE);
+        leadership.handle_assigned();
+        leadership.handle_read_to_end(at(0));
+        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(1)));
+        leadership.handle_send_failed(at(0));
+        assert_eq!(leadership.poll_send(at(1)), Some(Send::Claim(1)));
+        leadership.handle_revoked();
+        assert_eq!(leadership.poll_send(at(9)), None);
+    }
+}
