@@ -48,10 +48,10 @@ impl ConsumerContext for GroupContext {
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         match rebalance {
             Rebalance::Assign(list) if owns_first(list) => {
-                // Only the ownership is wanted: records are read by the follower, from the beginning.
-                if consumer.pause(list).is_ok() {
-                    self.push(Ownership::Assigned);
-                }
+                // Only the ownership is wanted: records are read by the follower, from the beginning. Where the pause fails,
+                // records are fetched and thrown away by `poll`.
+                drop(consumer.pause(list));
+                self.push(Ownership::Assigned);
             }
             Rebalance::Revoke(list) if owns_first(list) => self.push(Ownership::Revoked),
             Rebalance::Error(_) => self.push(Ownership::Revoked),
@@ -86,9 +86,10 @@ impl LeaderGroup {
 
     /// Serves the group's callbacks without waiting and returns what changed.
     pub fn poll(&self) -> Vec<Ownership> {
-        // Errors of the group show as a lost ownership; a missing topic as none at all.
-        while let Some(result) = self.consumer.poll(Duration::ZERO) {
-            if result.is_err() {
+        // Errors of the group show as a lost ownership; a missing topic as none at all. The bound keeps a flood of errors from
+        // holding up the caller.
+        for _ in 0..100 {
+            if self.consumer.poll(Duration::ZERO).is_none() {
                 break;
             }
         }

@@ -102,7 +102,9 @@ impl Leadership {
                 self.state = State::Leading { epoch, last_seq: 0, in_flight: None };
             }
             // A rival was first with this epoch, or claimed a higher one: read on and claim above it.
-            State::Claiming { epoch: mine, .. } if epoch >= mine && nonce != self.nonce => self.state = State::Candidate,
+            State::Claiming { epoch: mine, .. } if epoch >= mine && nonce != self.nonce => {
+                self.state = State::Candidate
+            }
             State::Leading { epoch: mine, .. } if epoch > mine => self.state = State::Deposed { since: now },
             _ => {}
         }

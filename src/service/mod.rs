@@ -1,1 +1,7 @@
-//! The clock, the only loop, readiness, start and stop.
+//! The clock, the loops, start and stop.
+
+mod clock;
+mod stop;
+
+pub use clock::Clock;
+pub use stop::Stop;
