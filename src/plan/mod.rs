@@ -4,8 +4,14 @@
 
 mod mapper;
 mod operation;
+mod policy;
 mod settings;
+mod world;
 
 pub use mapper::{Mapper, MapperKind, ShardHash};
-pub use operation::{Action, Advice, Operation};
+pub use operation::Operation;
+pub use policy::Planner;
 pub use settings::{BudgetSettings, Mode, PlanSettings, ProtocolSettings};
+pub use world::World;
+
+pub use crate::protocol::{Action, Advice};

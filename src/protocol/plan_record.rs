@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use super::version::parse_hex16;
+use super::record_key::PlanKey;
+use super::refusal::RefusedRecord;
+use super::version::{Version, parse_hex16};
+use super::wire;
 
 /// The schema number that this code writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -127,6 +130,114 @@ pub struct PlanRecord {
     pub not_after: Option<String>,
 }
 
+/// The most layouts that one key's reads look in: with `history = keep` each migration adds one.
+pub const MAX_READ_LAYOUTS: usize = 8;
+
+/// What a reader has to understand before it looks at the rest.
+#[derive(Deserialize)]
+struct Peek {
+    state: String,
+    bucket: PeekBucket,
+}
+
+#[derive(Deserialize)]
+struct PeekBucket {
+    hash: String,
+}
+
+impl PlanRecord {
+    /// Whose plan it is.
+    #[must_use]
+    pub fn plan_key(&self) -> PlanKey {
+        PlanKey::new(&self.keyspace, &self.key.0)
+    }
+
+    /// True once the migration has been turned round: it left its new layout before any write went there.
+    #[must_use]
+    pub fn is_turned_round(&self) -> bool {
+        self.state == State::Settled && self.write == Some(self.migration.from)
+    }
+
+    /// The record's value.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        wire::to_json(self)
+    }
+
+    /// Reads the value of the record of `key`.
+    ///
+    /// # Errors
+    /// [`RefusedRecord`] for a value that is too long, of another schema, with an unknown state or hash, of another shape or key, or
+    /// that contradicts itself.
+    pub fn decode(key: &PlanKey, value: &[u8]) -> Result<Self, RefusedRecord> {
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(RefusedRecord::TooLong { bytes: value.len(), limit: MAX_VALUE_BYTES });
+        }
+        let shown = |text: &str| text.chars().take(64).collect();
+        // What a later version changes is named first: another schema may have another shape altogether.
+        wire::check_schema(value)?;
+        let peek: Peek = wire::parse(value)?;
+        if !State::ALL.iter().any(|state| state.label() == peek.state) {
+            return Err(RefusedRecord::State(shown(&peek.state)));
+        }
+        if peek.bucket.hash != BUCKET_HASH {
+            return Err(RefusedRecord::Hash(shown(&peek.bucket.hash)));
+        }
+        let record: Self = wire::parse(value)?;
+        if record.plan_key() != *key {
+            return Err(RefusedRecord::KeyMismatch);
+        }
+        record.check().map_err(RefusedRecord::Shape)?;
+        Ok(record)
+    }
+
+    /// Holds the record against the table of phases: what each state may place where.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let MigrationField { from, to, .. } = self.migration;
+        let reads = |layout: Layout| self.read.contains(&layout);
+        if from.number() == to.number() {
+            return Err("a migration goes from one layout to another");
+        }
+        if self.read.is_empty() || self.read.len() > MAX_READ_LAYOUTS {
+            return Err("read lists 1 to 8 layouts");
+        }
+        let repeated =
+            |(at, layout): (usize, &Layout)| self.read.iter().skip(at + 1).any(|l| l.number() == layout.number());
+        if self.read.iter().enumerate().any(repeated) {
+            return Err("read lists a layout once");
+        }
+        if !self.bucket.key.contains("{label}") || !self.bucket.key.contains("{key}") {
+            return Err("the key of a bucket holds {key} and {label}");
+        }
+        if self.not_after.as_ref().is_some_and(|limit| limit.parse::<jiff::Timestamp>().is_err()) {
+            return Err("not_after is RFC 3339");
+        }
+        match self.write {
+            None if self.state == State::Hold => {}
+            None => return Err("write is null in hold only"),
+            Some(_) if self.state == State::Hold => return Err("write is null in hold"),
+            Some(layout) if reads(layout) => {}
+            Some(_) => return Err("every write goes where every read looks"),
+        }
+        let fits = match self.state {
+            State::Proposed => self.write == Some(from) && !reads(to),
+            State::Prepare => self.write == Some(from) && self.reads_new_layout_first(),
+            State::Hold => self.reads_new_layout_first(),
+            State::Dual | State::Moving => self.write == Some(to) && self.reads_new_layout_first(),
+            State::Settled if self.is_turned_round() => !reads(to),
+            State::Settled => self.write == Some(to) && self.read == [to],
+        };
+        if fits { Ok(()) } else { Err("write and read are not those of the state") }
+    }
+
+    fn reads_new_layout_first(&self) -> bool {
+        self.read.first() == Some(&self.migration.to) && self.read.contains(&self.migration.from)
+    }
+}
+
 /// A key in JSON: `key` when it is UTF-8, else `key_b64`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "RawKey", into = "RawKey")]
@@ -182,6 +293,9 @@ impl From<KeyField> for RawKey {
 /// The two layouts of a migration and the rules it runs by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MigrationField {
+    /// The version with which the migration began: its name. Reports of the owner carry it, so that one of an earlier migration
+    /// into the same layout counts for nothing. In a proposal the version that the leader expected to give it.
+    pub version: Version,
     /// The layout that is left.
     pub from: Layout,
     /// The layout that is entered.
