@@ -27,7 +27,7 @@ pub mod telemetry;
 
 pub mod config;
 
-#[cfg(feature = "service")]
+#[cfg(feature = "kafka")]
 pub mod source;
 
 #[cfg(feature = "kafka")]

@@ -5,6 +5,7 @@
 mod ack;
 mod ack_table;
 mod advice;
+pub mod client;
 mod digest;
 mod headers;
 mod heartbeat;

@@ -11,12 +11,14 @@
 //!   hold, whatever was committed. What lies before could not change any verdict.
 //! - **Gaps.** Offsets that retention, compaction or truncation took are counted as lost, never jumped over in silence.
 
+mod client;
 mod kafka;
 mod kafka_context;
 mod rebalance;
 mod record;
 mod watchdog;
 
+pub use client::ClientError;
 pub use kafka::{KafkaSource, KafkaSourceSettings};
 pub use kafka_context::StartAt;
 pub use rebalance::{Assignment, Place};
