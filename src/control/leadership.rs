@@ -5,7 +5,7 @@
 //! leads when it reads its own claim back as the first of that epoch. One record is in flight at a time; a record whose outcome
 //! is unknown is sent again with the same version and bytes (I1), and is done when it is read back and accepted (I4).
 
-use crate::protocol::{Nonce, Version};
+use crate::protocol::{Nonce, PlanTopicKey, Version};
 use crate::units::{EventTime, Span};
 
 /// A record without an answer is sent again after so long.
@@ -13,24 +13,44 @@ const RESEND_AFTER: Span = Span::from_secs(3);
 /// An owner that was deposed, and hears of no living leader for so long, joins the group anew.
 const REJOIN_AFTER: Span = Span::from_secs(15);
 
-/// A record to append: key, value and the version in its headers.
+/// A record that should be on the topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    /// Its key.
+    pub key: PlanTopicKey,
+    /// Its value; none for a tombstone.
+    pub value: Option<Vec<u8>>,
+    /// Why it is sent.
+    pub purpose: Purpose,
+}
+
+/// Why a record is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// It was decided.
+    Decision,
+    /// It answers a refused record that had become the last of its key.
+    Answer,
+    /// It says that the leader is there.
+    Heartbeat,
+}
+
+/// A draft with its version and the time of its decision: every time it is sent it is the same bytes (I1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
-    /// Record key.
-    pub key: Vec<u8>,
-    /// Record value; none for a tombstone.
-    pub value: Option<Vec<u8>>,
+    /// The record.
+    pub draft: Draft,
     /// Its version.
     pub version: Version,
-    /// What it is, for the log and for who must be told when it stays unsent.
-    pub what: String,
+    /// When it was decided.
+    pub decided_at: EventTime,
 }
 
 /// What should be sent now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Send {
-    /// The claim of an epoch.
-    Claim(u64),
+    /// The claim of an epoch, first made at this time.
+    Claim(u64, EventTime),
     /// A record of the current epoch, again or for the first time.
     Record(Outgoing),
 }
@@ -43,7 +63,7 @@ enum State {
     /// It is; the topic has not been read to its end yet.
     Candidate,
     /// Its claim was sent and not read back.
-    Claiming { epoch: u64, send_at: EventTime },
+    Claiming { epoch: u64, claimed_at: EventTime, send_at: EventTime },
     /// Its claim is the first of the highest epoch.
     Leading { epoch: u64, last_seq: u64, in_flight: Option<InFlight> },
     /// A higher claim was seen while the partition is assigned: it waits for a new assignment.
@@ -90,7 +110,7 @@ impl Leadership {
     /// The topic has been read to its end, as asked after the assignment: a candidate claims.
     pub fn handle_read_to_end(&mut self, now: EventTime) {
         if self.state == State::Candidate {
-            self.state = State::Claiming { epoch: self.highest_epoch + 1, send_at: now };
+            self.state = State::Claiming { epoch: self.highest_epoch + 1, claimed_at: now, send_at: now };
         }
     }
 
@@ -125,12 +145,21 @@ impl Leadership {
         }
     }
 
+    /// A record with this version and this process's nonce was read and refused: it will never count.
+    pub fn handle_refused(&mut self, version: Version) {
+        if let State::Leading { in_flight, .. } = &mut self.state
+            && in_flight.as_ref().is_some_and(|flying| flying.record.version == version)
+        {
+            *in_flight = None;
+        }
+    }
+
     /// Takes the next record: gives it a version and puts it in flight. `None` when not leading or one is in flight already.
-    pub fn submit(&mut self, key: Vec<u8>, value: Option<Vec<u8>>, what: String, now: EventTime) -> Option<Version> {
+    pub fn submit(&mut self, draft: Draft, now: EventTime) -> Option<Version> {
         let State::Leading { epoch, last_seq, in_flight: in_flight @ None } = &mut self.state else { return None };
         *last_seq += 1;
         let version = Version { epoch: *epoch, seq: *last_seq };
-        *in_flight = Some(InFlight { record: Outgoing { key, value, version, what }, send_at: now });
+        *in_flight = Some(InFlight { record: Outgoing { draft, version, decided_at: now }, send_at: now });
         Some(version)
     }
 
@@ -146,9 +175,9 @@ impl Leadership {
     /// What to send now: the claim or the record in flight, each again when it has had no answer for a while.
     pub fn poll_send(&mut self, now: EventTime) -> Option<Send> {
         match &mut self.state {
-            State::Claiming { epoch, send_at } if now >= *send_at => {
+            State::Claiming { epoch, claimed_at, send_at } if now >= *send_at => {
                 *send_at = now.saturating_add(RESEND_AFTER);
-                Some(Send::Claim(*epoch))
+                Some(Send::Claim(*epoch, *claimed_at))
             }
             State::Leading { in_flight: Some(flying), .. } if now >= flying.send_at => {
                 flying.send_at = now.saturating_add(RESEND_AFTER);
@@ -209,6 +238,7 @@ impl Leadership {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::PlanKey;
 
     const MINE: Nonce = Nonce(1);
     const RIVAL: Nonce = Nonce(2);
@@ -217,12 +247,17 @@ mod tests {
         EventTime::from_millis(1_700_000_000_000 + secs * 1000).unwrap()
     }
 
+    fn draft(key: &str) -> Draft {
+        let key = PlanTopicKey::Plan(PlanKey::new("customer", key.as_bytes()));
+        Draft { key, value: None, purpose: Purpose::Decision }
+    }
+
     fn leader() -> Leadership {
         let mut leadership = Leadership::new(MINE);
         leadership.handle_claim(6, RIVAL, true, at(0));
         leadership.handle_assigned();
         leadership.handle_read_to_end(at(0));
-        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(7)));
+        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(7, at(0))));
         leadership.handle_claim(7, MINE, true, at(1));
         assert_eq!(leadership.leading(), Some(7));
         leadership
@@ -231,15 +266,18 @@ mod tests {
     #[test]
     fn one_record_is_in_flight_and_is_sent_again_with_the_same_version() {
         let mut leadership = leader();
-        let version = leadership.submit(b"k".to_vec(), None, "k".to_owned(), at(2)).unwrap();
+        let version = leadership.submit(draft("k"), at(2)).unwrap();
         assert_eq!(version, Version { epoch: 7, seq: 1 });
-        assert_eq!(leadership.submit(b"m".to_vec(), None, "m".to_owned(), at(2)), None);
+        assert_eq!(leadership.submit(draft("m"), at(2)), None);
         let Some(Send::Record(first)) = leadership.poll_send(at(2)) else { panic!("nothing to send") };
         assert_eq!(leadership.poll_send(at(3)), None);
         let Some(Send::Record(again)) = leadership.poll_send(at(6)) else { panic!("not sent again") };
         assert_eq!(first, again);
         leadership.handle_accepted(version, at(7));
         assert_eq!(leadership.next_version(), Some(Version { epoch: 7, seq: 2 }));
+        let late = leadership.submit(draft("m"), at(8)).unwrap();
+        leadership.handle_refused(late);
+        assert_eq!(leadership.next_version(), Some(Version { epoch: 7, seq: 3 }), "a version is never used twice");
     }
 
     #[test]
@@ -247,18 +285,18 @@ mod tests {
         let mut leadership = Leadership::new(MINE);
         leadership.handle_assigned();
         leadership.handle_read_to_end(at(0));
-        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(1)));
+        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(1, at(0))));
         leadership.handle_claim(1, RIVAL, true, at(1));
         leadership.handle_claim(1, MINE, false, at(1));
         assert_eq!(leadership.leading(), None);
         leadership.handle_read_to_end(at(1));
-        assert_eq!(leadership.poll_send(at(1)), Some(Send::Claim(2)));
+        assert_eq!(leadership.poll_send(at(1)), Some(Send::Claim(2, at(1))));
     }
 
     #[test]
     fn a_deposed_leader_publishes_nothing_until_it_is_assigned_anew() {
         let mut leadership = leader();
-        leadership.submit(b"k".to_vec(), None, "k".to_owned(), at(2));
+        leadership.submit(draft("k"), at(2));
         leadership.handle_claim(8, RIVAL, true, at(3));
         assert_eq!(leadership.poll_send(at(100)), None);
         assert_eq!(leadership.next_version(), None);
@@ -270,7 +308,7 @@ mod tests {
         assert!(leadership.should_rejoin(at(25)));
         leadership.handle_assigned();
         leadership.handle_read_to_end(at(30));
-        assert_eq!(leadership.poll_send(at(30)), Some(Send::Claim(9)));
+        assert_eq!(leadership.poll_send(at(30)), Some(Send::Claim(9, at(30))));
     }
 
     #[test]
@@ -278,9 +316,9 @@ mod tests {
         let mut leadership = Leadership::new(MINE);
         leadership.handle_assigned();
         leadership.handle_read_to_end(at(0));
-        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(1)));
+        assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(1, at(0))));
         leadership.handle_send_failed(at(0));
-        assert_eq!(leadership.poll_send(at(1)), Some(Send::Claim(1)));
+        assert_eq!(leadership.poll_send(at(1)), Some(Send::Claim(1, at(0))));
         leadership.handle_revoked();
         assert_eq!(leadership.poll_send(at(9)), None);
     }

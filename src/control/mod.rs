@@ -2,6 +2,10 @@
 
 mod group;
 mod leadership;
+mod producer;
+mod publisher;
 
 pub use group::{LeaderGroup, Ownership};
-pub use leadership::{Leadership, Outgoing, Send};
+pub use leadership::{Draft, Leadership, Outgoing, Purpose, Send};
+pub use producer::{ControlProducer, Delivery, ProducerLost};
+pub use publisher::{Published, Publisher, about, control_kind};

@@ -8,7 +8,6 @@ use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext, PurgeConfig};
-use rdkafka::types::RDKafkaErrorCode;
 
 use crate::protocol::RecordHeaders;
 
@@ -114,10 +113,4 @@ impl ControlProducer {
     pub fn purge(&self) {
         self.producer.purge(PurgeConfig::default().queue().inflight());
     }
-}
-
-/// Whether an error code says that a topic is missing.
-#[must_use]
-pub fn is_unknown_topic(code: RDKafkaErrorCode) -> bool {
-    matches!(code, RDKafkaErrorCode::UnknownTopic | RDKafkaErrorCode::UnknownTopicOrPartition)
 }

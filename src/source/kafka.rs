@@ -54,10 +54,11 @@ impl KafkaSource {
         Ok(Self { consumer, handed_out: 0 })
     }
 
-    /// Waits for at most `timeout` and hands out what is there: at most one record, and the events before it.
+    /// Waits for at most `timeout` and hands out what is there: at most one record, and the events before it. False when
+    /// nothing came from the broker.
     ///
     /// `now` is the clock: partitions that are assigned meanwhile begin in relation to it.
-    pub fn poll(&mut self, now: EventTime, timeout: Duration, mut sink: impl FnMut(SourceEvent<'_>)) {
+    pub fn poll(&mut self, now: EventTime, timeout: Duration, mut sink: impl FnMut(SourceEvent<'_>)) -> bool {
         let context = self.consumer.context();
         context.shared().now = now;
         let polled = self.consumer.poll(timeout);
@@ -66,7 +67,7 @@ impl KafkaSource {
             sink(event);
         }
         match polled {
-            None => {}
+            None => return false,
             Some(Ok(message)) => {
                 let (partition, offset) = (Partition(message.partition()), Offset(message.offset()));
                 let place = context.shared().assignment.handle_record(partition, offset);
@@ -74,7 +75,10 @@ impl KafkaSource {
                     Place::Next => {}
                     Place::AfterGap(from) => sink(SourceEvent::Lost(partition, from, offset)),
                     Place::Rewound => sink(SourceEvent::Rewound(partition, offset)),
-                    Place::Repeated | Place::NotAssigned => return sink(SourceEvent::Repeated(partition, offset)),
+                    Place::Repeated | Place::NotAssigned => {
+                        sink(SourceEvent::Repeated(partition, offset));
+                        return true;
+                    }
                 }
                 self.handed_out += 1;
                 sink(SourceEvent::Record(Record { partition, offset, value: message.payload() }));
@@ -91,6 +95,7 @@ impl KafkaSource {
             }
             Some(Err(error)) => sink(failure(&error, "reading")),
         }
+        true
     }
 
     /// Sends the positions reached to the group, without waiting for the answer; it comes as [`SourceEvent::Committed`].
@@ -128,6 +133,12 @@ impl KafkaSource {
     #[must_use]
     pub fn broker_up(&self) -> bool {
         self.consumer.context().shared().broker_up
+    }
+
+    /// Partitions that the topic has, as far as is known.
+    #[must_use]
+    pub fn partitions_known(&self) -> usize {
+        self.consumer.context().shared().partitions_known
     }
 
     /// Every assigned partition with its position and, where known, its end.

@@ -13,8 +13,9 @@ use rdkafka::types::RDKafkaRespErr;
 use rdkafka::util::Timeout;
 use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
+use super::error_class::class_of;
 use super::rebalance::Assignment;
-use super::record::{ErrorClass, SourceEvent};
+use super::record::SourceEvent;
 use crate::units::{EventTime, Offset, Partition, Span};
 
 /// How long one look-up of offsets may take; the poll thread waits for it, far below `max.poll.interval.ms`.
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     pub(super) pending: VecDeque<SourceEvent<'static>>,
     pub(super) dropped_events: u64,
     pub(super) broker_up: bool,
+    pub(super) partitions_known: usize,
     pub(super) now: EventTime,
 }
 
@@ -66,6 +68,7 @@ impl SourceContext {
             pending: VecDeque::new(),
             dropped_events: 0,
             broker_up: false,
+            partitions_known: 0,
             now: EventTime::MIN,
         };
         Self { topic, start, shared: Mutex::new(shared) }
@@ -182,9 +185,7 @@ impl SourceContext {
 
 /// A client's error as an event, with what was being done.
 pub(super) fn failure(error: &KafkaError, doing: &str) -> SourceEvent<'static> {
-    let class = error.rdkafka_error_code().map_or(ErrorClass::Other, ErrorClass::from);
-    let class = if matches!(error, KafkaError::MessageConsumptionFatal(_)) { ErrorClass::Fatal } else { class };
-    SourceEvent::Failed(class, format!("{doing}: {error}"))
+    SourceEvent::Failed(class_of(error), format!("{doing}: {error}"))
 }
 
 impl ClientContext for SourceContext {
@@ -197,6 +198,7 @@ impl ClientContext for SourceContext {
         let mut shared = self.shared();
         shared.broker_up = statistics.brokers.values().any(|broker| broker.state == "UP");
         let Some(topic) = statistics.topics.get(&self.topic) else { return };
+        shared.partitions_known = topic.partitions.keys().filter(|partition| **partition >= 0).count();
         for (partition, numbers) in &topic.partitions {
             if *partition >= 0 && numbers.hi_offset >= 0 {
                 let (partition, end) = (Partition(*partition), Offset(numbers.hi_offset));

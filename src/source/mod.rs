@@ -12,6 +12,7 @@
 //! - **Gaps.** Offsets that retention, compaction or truncation took are counted as lost, never jumped over in silence.
 
 mod client;
+mod error_class;
 mod kafka;
 mod kafka_context;
 mod rebalance;
@@ -19,8 +20,9 @@ mod record;
 mod watchdog;
 
 pub use client::ClientError;
+pub use error_class::class_of;
 pub use kafka::{KafkaSource, KafkaSourceSettings};
 pub use kafka_context::StartAt;
 pub use rebalance::{Assignment, Place};
-pub use record::{ErrorClass, Record, SourceEvent};
+pub use record::{Record, SourceEvent};
 pub use watchdog::{Progress, Watchdog};

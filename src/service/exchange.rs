@@ -1,0 +1,83 @@
+//! What the two loops lay down for each other: whole values, swapped under a lock that is never held over I/O.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::engine::{Condition, HotKey, ShardLoad};
+use crate::telemetry::{ControlView, PlanView, RouterView};
+use crate::units::{EventTime, Offset, Partition};
+
+/// What the driver knows: everything that a decision rests on, but for the topics.
+#[derive(Debug, Clone)]
+pub struct Heat {
+    /// The clock when it was laid down; none before the first time.
+    pub at: Option<EventTime>,
+    /// What is hot or suspect, of all keyspaces.
+    pub hot: Vec<HotKey>,
+    /// The known shards of each keyspace, by its index.
+    pub shards: Vec<Vec<ShardLoad>>,
+    /// How far the engine's answers can be trusted.
+    pub condition: Condition,
+    /// For each input partition the offset up to which was counted.
+    pub end_offsets: BTreeMap<Partition, Offset>,
+    /// Input partitions that are counted here / partitions that exist.
+    pub completeness: f64,
+}
+
+/// What the leader's loop knows.
+#[derive(Debug, Clone, Default)]
+pub struct Led {
+    /// This process's part in the plan topic.
+    pub control: ControlView,
+    /// Routers that are registered.
+    pub routers: Vec<RouterView>,
+    /// Plans on the topic with the index of their keyspace.
+    pub plans: Vec<(usize, PlanView)>,
+    /// Keys with a plan, by keyspace: they are never evicted from the candidates.
+    pub planned: Vec<Vec<Arc<[u8]>>>,
+}
+
+/// The place where both lie.
+#[derive(Debug)]
+pub struct Exchange {
+    heat: Mutex<Arc<Heat>>,
+    led: Mutex<Arc<Led>>,
+}
+
+impl Exchange {
+    /// Nothing known on either side.
+    #[must_use]
+    pub fn new(keyspaces: usize) -> Self {
+        let heat = Heat {
+            at: None,
+            hot: Vec::new(),
+            shards: vec![Vec::new(); keyspaces],
+            condition: Condition { warming_up: true, catching_up: false, watermark: None },
+            end_offsets: BTreeMap::new(),
+            completeness: 0.0,
+        };
+        Self { heat: Mutex::new(Arc::new(heat)), led: Mutex::new(Arc::new(Led::default())) }
+    }
+
+    /// The driver lays down what is hot.
+    pub fn put_heat(&self, heat: Heat) {
+        *self.heat.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(heat);
+    }
+
+    /// What the driver laid down last.
+    #[must_use]
+    pub fn heat(&self) -> Arc<Heat> {
+        Arc::clone(&self.heat.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The leader's loop lays down what it knows.
+    pub fn put_led(&self, led: Led) {
+        *self.led.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(led);
+    }
+
+    /// What the leader's loop laid down last.
+    #[must_use]
+    pub fn led(&self) -> Arc<Led> {
+        Arc::clone(&self.led.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
