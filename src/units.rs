@@ -130,6 +130,12 @@ impl Span {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// What is left of this length without `other`; no time when `other` is longer.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// This length `times` over, at most the longest span.
     #[must_use]
     pub const fn saturating_mul(self, times: u64) -> Self {
