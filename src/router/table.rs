@@ -1,0 +1,263 @@
+//! The table as requests see it: one look-up and one guard each.
+
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dashmap::DashMap;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::bucket::{InPlace, Rules};
+use super::guard::Guard;
+use super::ledger::Ledger;
+use super::node::{Content, Node};
+use super::placement::{
+    DeletePlacement, Held, HeldCount, Place, Placement, Places, ReadPlacement, ReadRule, Refused, ScanPlacement, Write,
+};
+use super::stripe::{Kind, Stripe};
+use crate::protocol::{Delete, Layout, MAX_PLANS, MAX_TROUBLED, RefusedRecord, Version};
+
+/// The most stripes of a table.
+const MAX_STRIPES: usize = 1 << 20;
+
+/// Sizes and limits of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableSettings {
+    /// Stripes by which guards of keys without a plan are counted: 128 bytes each; rounded up to a power of two of at most 2^20.
+    /// A scan of one key holds up the first plan of another when both fall into one stripe.
+    pub stripes: usize,
+    /// The most keys with a plan.
+    pub max_plans: usize,
+    /// The most writes that wait at once.
+    pub max_held: u32,
+    /// Seed of the table's own hash; give each process another where keys come from strangers.
+    pub seed: u64,
+}
+
+impl Default for TableSettings {
+    fn default() -> Self {
+        Self { stripes: 4096, max_plans: MAX_PLANS + MAX_TROUBLED, max_held: 10_000, seed: 0 }
+    }
+}
+
+/// Where requests go. Share it as `Arc<Table>`: requests read it from any thread, one thread applies changes.
+pub struct Table {
+    pub(super) settings: TableSettings,
+    pub(super) stripes: Box<[Stripe]>,
+    pub(super) plans: DashMap<u64, Vec<Arc<Node>>, BuildHasherDefault<Prehashed>>,
+    pub(super) ledger: Mutex<Ledger>,
+    pub(super) bare: Rules,
+    pub(super) held: Arc<HeldCount>,
+    pub(super) now_ms: AtomicI64,
+    pub(super) heartbeat_ms: AtomicI64,
+}
+
+impl Table {
+    /// An empty table: no key has a plan.
+    #[must_use]
+    pub fn new(settings: TableSettings) -> Self {
+        let stripes = settings.stripes.clamp(1, MAX_STRIPES).next_power_of_two();
+        Self {
+            settings,
+            stripes: (0..stripes).map(|_| Stripe::default()).collect(),
+            plans: DashMap::default(),
+            ledger: Mutex::default(),
+            bare: Rules::bare(),
+            held: Arc::default(),
+            now_ms: AtomicI64::new(0),
+            heartbeat_ms: AtomicI64::new(0),
+        }
+    }
+
+    /// Where a write of `id` to `key` goes: an insert or an overwrite that does not need the old value.
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub fn write<'a>(&'a self, keyspace: &str, key: &'a [u8], id: &[u8]) -> Result<Write<Placement<'a>>, Refused> {
+        self.place_write(keyspace, key, id, Kind::Write).map(|write| write.map(|(placement, _)| placement))
+    }
+
+    /// Where an operation goes that needs the old value: an increment, a unique insert, a compare-and-set. It waits through hold
+    /// and dual, since a write of unknown outcome may still land in the older layout until then. First do as
+    /// [`Placement::promote_from`] says.
+    ///
+    /// # Errors
+    /// [`Refused`], also where the keyspace's plan says that records are not updated in place.
+    pub fn update_in_place<'a>(
+        &'a self,
+        keyspace: &str,
+        key: &'a [u8],
+        id: &[u8],
+    ) -> Result<Write<Placement<'a>>, Refused> {
+        self.place_write(keyspace, key, id, Kind::InPlace).map(|write| write.map(|(placement, _)| placement))
+    }
+
+    /// Where a delete of `id` goes, and whether it leaves a tombstone.
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub fn delete<'a>(
+        &'a self,
+        keyspace: &str,
+        key: &'a [u8],
+        id: &[u8],
+    ) -> Result<Write<DeletePlacement<'a>>, Refused> {
+        let write = self.place_write(keyspace, key, id, Kind::Write)?;
+        Ok(write.map(|(placement, how)| DeletePlacement { placement, how }))
+    }
+
+    /// Where a read of one `id` looks.
+    ///
+    /// # Errors
+    /// [`Refused::NoPlan`]
+    pub fn point_read<'a>(&'a self, keyspace: &str, key: &'a [u8], id: &[u8]) -> Result<ReadPlacement<'a>, Refused> {
+        let guard = self.enter(keyspace, key, Kind::Read)?;
+        let (rules, version) = self.rules_of(&guard);
+        let (places, rule) = if version.is_none() {
+            (Places::One([Place::bare(key)]), ReadRule::FirstFound)
+        } else {
+            let again = rules.look_again.then(|| rules.read.first()).flatten();
+            let places = rules.read.iter().chain(again).map(|&layout| Place::of(rules, layout, id, key)).collect();
+            (Places::Several(places), ReadRule::of(rules.writes))
+        };
+        Ok(ReadPlacement { guard, places, rule, version })
+    }
+
+    /// Where a scan of all records of `key` looks.
+    ///
+    /// # Errors
+    /// [`Refused::NoPlan`]
+    pub fn scan<'a>(&'a self, keyspace: &str, key: &'a [u8]) -> Result<ScanPlacement<'a>, Refused> {
+        let guard = self.enter(keyspace, key, Kind::Read)?;
+        let (rules, _) = self.rules_of(&guard);
+        let (places, rule) = (ScanPlacement::places_of(rules, key), ReadRule::of(rules.writes));
+        Ok(ScanPlacement { guard, key, places, rule })
+    }
+
+    fn place_write<'a>(
+        &'a self,
+        keyspace: &str,
+        key: &'a [u8],
+        id: &[u8],
+        kind: Kind,
+    ) -> Result<Write<(Placement<'a>, Delete)>, Refused> {
+        let guard = self.enter(keyspace, key, kind)?;
+        let (rules, version) = self.rules_of(&guard);
+        let in_place = kind == Kind::InPlace;
+        if let (true, InPlace::Forbidden(writes)) = (in_place, rules.in_place) {
+            return Err(Refused::InPlace(writes));
+        }
+        let open = !in_place || rules.in_place == InPlace::Open;
+        let write = match (rules.write, guard.node()) {
+            (Some(write), _) if open => write,
+            // The guard ends here; having been counted for a moment under a version that waits does no harm.
+            (_, Some(node)) => return Held::new(Arc::clone(node), &self.held, self.settings.max_held).map(Write::Held),
+            (_, None) => Layout::BARE,
+        };
+        let place = Place::of(rules, write, id, key);
+        let older = if in_place { older_places(rules, write, id, key) } else { Vec::new() };
+        let how = rules.delete;
+        Ok(Write::Placed((Placement { guard, place, older, version }, how)))
+    }
+
+    /// Counts a guard of the key; see `stripe` for why none is missed.
+    fn enter(&self, keyspace: &str, key: &[u8], kind: Kind) -> Result<Guard<'_>, Refused> {
+        let hash = self.hash(keyspace, key);
+        let (stripe, bit) = self.stripe_of(hash);
+        let stripe = &self.stripes[stripe];
+        if stripe.may_have_plan(bit)
+            && let Some(entered) = self.enter_planned(hash, keyspace, key, kind)
+        {
+            return entered;
+        }
+        let guard = Guard::in_stripe(stripe, stripe.enter(kind), kind);
+        // Only now is the question asked that counts: the guard is in its stripe, so a plan that is not seen here waits for it.
+        if stripe.may_have_plan(bit)
+            && let Some(entered) = self.enter_planned(hash, keyspace, key, kind)
+        {
+            return entered;
+        }
+        Ok(guard)
+    }
+
+    /// Counts a guard under the key's version while the map's shard is locked for reading: a newer version comes in under the
+    /// same lock for writing, so it is either not there yet and will see the guard, or is the one that was entered.
+    fn enter_planned(&self, hash: u64, keyspace: &str, key: &[u8], kind: Kind) -> Option<Result<Guard<'_>, Refused>> {
+        let chain = self.plans.get(&hash)?;
+        let node = chain.iter().find(|node| node.is_of(keyspace, key))?;
+        if let Content::Refused(reason) = &node.content {
+            return Some(Err(refused(node, reason)));
+        }
+        node.enter(kind);
+        Some(Ok(Guard::under(Arc::clone(node), kind)))
+    }
+
+    /// The rules under which a guard was counted.
+    fn rules_of<'g>(&'g self, guard: &'g Guard<'_>) -> (&'g Rules, Option<Version>) {
+        match guard.node().map(|node| (&node.content, node.version)) {
+            Some((Content::Rules(rules), version)) => (rules, Some(version)),
+            Some((Content::Refused(_), _)) | None => (&self.bare, None),
+        }
+    }
+
+    pub(super) fn hash(&self, keyspace: &str, key: &[u8]) -> u64 {
+        xxh3_64_with_seed(key, xxh3_64_with_seed(keyspace.as_bytes(), self.settings.seed))
+    }
+
+    /// Stripe and filter bit of a hash: different bits of it.
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are meant")]
+    pub(super) fn stripe_of(&self, hash: u64) -> (usize, u64) {
+        (hash as usize & (self.stripes.len() - 1), 1 << (hash >> 32 & 63))
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<P> Write<P> {
+    fn map<Q>(self, change: impl FnOnce(P) -> Q) -> Write<Q> {
+        match self {
+            Self::Placed(placement) => Write::Placed(change(placement)),
+            Self::Held(held) => Write::Held(held),
+        }
+    }
+}
+
+/// The places of an id in the layouts that are read after the write layout.
+fn older_places<'a>(rules: &Rules, write: Layout, id: &[u8], key: &'a [u8]) -> Vec<Place<'a>> {
+    rules
+        .read
+        .iter()
+        .skip_while(|&&layout| layout != write)
+        .skip(1)
+        .map(|&layout| Place::of(rules, layout, id, key))
+        .collect()
+}
+
+fn refused(node: &Node, reason: &RefusedRecord) -> Refused {
+    Refused::NoPlan {
+        keyspace: node.keyspace.to_string(),
+        key: node.key.escape_ascii().to_string(),
+        version: node.version,
+        reason: reason.clone(),
+    }
+}
+
+/// Keys of the map are hashes already.
+#[derive(Debug, Default)]
+pub(super) struct Prehashed(u64);
+
+impl Hasher for Prehashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64_with_seed(bytes, self.0);
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}

@@ -1,0 +1,171 @@
+//! Gathering: pages out of many places, against a plain sorted list.
+
+use std::collections::BTreeMap;
+
+use keyheat::protocol::Layout;
+use keyheat::router::{
+    Copies, Cursor, Gather, GatherError, GatherSettings, Row, ScanPlacement, Step, Table, TableSettings,
+};
+use proptest::prelude::*;
+
+use super::records::{KEYSPACE, Walk};
+
+type Store = BTreeMap<Vec<u8>, BTreeMap<At, Row<u32>>>;
+
+/// Sort key and id.
+type At = (Vec<u8>, Vec<u8>);
+
+/// A record and where its copies are.
+#[derive(Debug, Clone)]
+struct Record {
+    id: u16,
+    /// In the older layout: sort key and version.
+    old: Option<(u8, u64)>,
+    /// In the newer layout: sort key, version, and whether it is a tombstone.
+    new: Option<(u8, u64, bool)>,
+    /// True: a copy that counts not lies in the first place that is not the id's own.
+    stray: bool,
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let old = prop::option::of((0u8..6, 1u64..4));
+    let new = prop::option::of((0u8..6, 1u64..4, any::<bool>()));
+    (any::<u16>(), old, new, any::<bool>()).prop_map(|(id, old, new, stray)| Record { id, old, new, stray })
+}
+
+fn fill(scan: &ScanPlacement<'_>, records: &[Record], versioned: bool) -> (Store, Vec<At>) {
+    let mut store = Store::new();
+    let mut expected = BTreeMap::new();
+    for record in records {
+        let id = record.id.to_be_bytes().to_vec();
+        if expected.contains_key(&id) {
+            continue;
+        }
+        let mut put = |key: Vec<u8>, sort: u8, version: u64, tombstone: bool| {
+            let row = Row { sort_key: vec![sort], id: id.clone(), version, tombstone, value: 0 };
+            store.entry(key).or_default().insert((vec![sort], id.clone()), row);
+        };
+        let (newest, oldest) = (scan.home_of(&id, 0).unwrap(), scan.home_of(&id, 1).unwrap());
+        let shared = newest.key == oldest.key;
+        // One place holds one copy; versions of one number are one record.
+        let old = if shared && record.new.is_some() { None } else { record.old };
+        let old = match (old, record.new) {
+            (Some((_, version)), Some((sort, new, false))) if version == new => Some((sort, version)),
+            (Some((_, version)), Some((_, new, true))) if version == new => None,
+            (old, _) => old,
+        };
+        if let Some((sort, version, tombstone)) = record.new {
+            put(newest.key.to_vec(), sort, version, tombstone);
+        }
+        if let Some((sort, version)) = old {
+            put(oldest.key.to_vec(), sort, version, false);
+        }
+        let stray = scan.places().iter().find(|place| !scan.is_home(&id, place));
+        if let (true, Some(place)) = (record.stray, stray) {
+            put(place.key.to_vec(), 0, 99, false);
+        }
+        let counts = match (record.new, old) {
+            (Some((_, version, _)), Some((sort, older))) if versioned && older > version => Some(sort),
+            (Some((sort, _, tombstone)), _) => (!tombstone).then_some(sort),
+            (None, Some((sort, _))) => Some(sort),
+            (None, None) => None,
+        };
+        expected.insert(id, counts);
+    }
+    let mut expected: Vec<_> = expected.into_iter().filter_map(|(id, sort)| Some((vec![sort?], id))).collect();
+    expected.sort();
+    (store, expected)
+}
+
+/// Does what the gather says until it gives a page.
+fn page(gather: &mut Gather<'_, '_, u32>, store: &Store, scan: &ScanPlacement<'_>) -> (Vec<At>, Option<Cursor>) {
+    loop {
+        match gather.step() {
+            Step::Fetch(fetches) => {
+                for fetch in fetches {
+                    let rows = store.get(&*scan.places()[fetch.place].key);
+                    let after = fetch.after.map(|cursor| (cursor.sort_key, cursor.id));
+                    let wanted: Vec<_> = rows
+                        .into_iter()
+                        .flatten()
+                        .filter(|(at, _)| after.as_ref().is_none_or(|after| *at > after))
+                        .map(|(_, row)| row.clone())
+                        .collect();
+                    let end = wanted.len() <= fetch.rows;
+                    gather.fetched(fetch.place, wanted.into_iter().take(fetch.rows).collect(), end).unwrap();
+                }
+            }
+            Step::LookUp(lookups) => {
+                for lookup in lookups {
+                    let found = lookup.places.iter().flat_map(|place| store.get(&*place.key).into_iter().flatten());
+                    let versions = found.filter(|((_, id), _)| *id == lookup.id).map(|(_, row)| row.version);
+                    let copies = versions.max().map_or(Copies::None, |version| Copies::Found { version });
+                    gather.looked_up(lookup.ticket, copies).unwrap();
+                }
+            }
+            Step::Wait => panic!("nothing is in flight"),
+            Step::Page(page) => {
+                return (page.rows.into_iter().map(|row| (row.sort_key, row.id)).collect(), page.next);
+            }
+        }
+    }
+}
+
+fn walk(kind: usize, writes: &'static str) -> Walk {
+    let split = Walk { writes, ..Walk::split(b"c42", 4, writes) };
+    match kind {
+        0 => split,
+        1 => Walk { from: split.to, to: Layout::split(2, 8, 0).unwrap(), ..split },
+        _ => Walk { from: split.to, to: Layout::BARE, ..split },
+    }
+}
+
+proptest! {
+    #[test]
+    fn pages_are_the_sorted_list_cut(
+        kind in 0usize..3,
+        versioned in any::<bool>(),
+        records in prop::collection::vec(record(), 0..60),
+        (page_rows, fetch_rows, parallel) in (1usize..8, 1usize..8, 1usize..4),
+        anew in any::<bool>(),
+    ) {
+        let walk = walk(kind, if versioned { "versioned" } else { "update" });
+        let table = Table::new(TableSettings::default());
+        walk.apply(&table, 1, "moving");
+        let scan = table.scan(KEYSPACE, b"c42").unwrap();
+        let (store, expected) = fill(&scan, &records, versioned);
+        let settings = GatherSettings { page_rows, fetch_rows, parallel };
+        let mut gather = Gather::new(&scan, settings, None);
+        let mut got = Vec::new();
+        loop {
+            let (rows, next) = page(&mut gather, &store, &scan);
+            prop_assert!(rows.len() == page_rows || next.is_none());
+            got.extend(rows);
+            let Some(next) = next else { break };
+            if anew {
+                // Another router goes on from the cursor alone.
+                gather = Gather::new(&scan, settings, Some(next));
+            }
+        }
+        prop_assert_eq!(got, expected);
+    }
+}
+
+#[test]
+fn answers_that_fit_nothing_are_refused() {
+    let table = Table::new(TableSettings::default());
+    let scan = table.scan(KEYSPACE, b"c42").unwrap();
+    let mut gather: Gather<'_, '_, u32> =
+        Gather::new(&scan, GatherSettings { fetch_rows: 2, ..GatherSettings::default() }, None);
+    let row = |sort: u8| Row { sort_key: vec![sort], id: vec![sort], version: 0, tombstone: false, value: 0 };
+    assert_eq!(gather.fetched(0, Vec::new(), true), Err(GatherError::NotAsked(0)));
+    assert!(matches!(gather.step(), Step::Fetch(_)));
+    assert!(matches!(gather.step(), Step::Wait));
+    assert_eq!(gather.fetched(7, Vec::new(), true), Err(GatherError::NotAsked(7)));
+    assert_eq!(gather.fetched(0, vec![row(2), row(1)], true), Err(GatherError::Unsorted(0)));
+    let too_many = Err(GatherError::TooMany { place: 0, got: 3, asked: 2 });
+    assert_eq!(gather.fetched(0, vec![row(1), row(2), row(3)], true), too_many);
+    assert_eq!(gather.looked_up(0, Copies::None), Err(GatherError::NoTicket(0)));
+    gather.fetched(0, vec![row(1), row(2)], true).unwrap();
+    assert!(matches!(gather.step(), Step::Page(page) if page.rows.len() == 2 && page.next.is_none()));
+}
