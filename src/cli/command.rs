@@ -5,15 +5,18 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::completions::CompletionsArgs;
 use super::exit::{CommandError, ExitStatus};
+use super::generate::GenerateArgs;
 use super::man::ManArgs;
 use super::output::Output;
-use super::{completions, man};
+use super::{completions, generate, man};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
+    /// Generate access events: to Kafka, a file or standard output
+    Generate(GenerateArgs),
     /// Print the manual page
     Man(ManArgs),
 }
@@ -26,6 +29,7 @@ impl Command {
     pub fn run(self, output: &mut Output) -> Result<ExitStatus, CommandError> {
         match self {
             Self::Completions(args) => completions::run(&args, output),
+            Self::Generate(args) => generate::run(&args, output),
             Self::Man(args) => man::run(&args, output),
         }
     }
@@ -34,7 +38,7 @@ impl Command {
     #[must_use]
     pub const fn default_log_level(&self) -> LevelFilter {
         match self {
-            Self::Completions(_) | Self::Man(_) => LevelFilter::WARN,
+            Self::Completions(_) | Self::Generate(_) | Self::Man(_) => LevelFilter::WARN,
         }
     }
 }

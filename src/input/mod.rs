@@ -21,3 +21,4 @@ pub use event::{AccessEvent, Keys, MAX_KEYSPACES, Operation};
 pub use refusal::Refusal;
 pub use settings::{DEFAULT_MAX_KEY_BYTES, DEFAULT_MAX_RECORD_BYTES, InputSettings, OperationWords};
 pub use template::{InvalidTemplate, MAX_POINTER_STEPS, MAX_TEMPLATE_BYTES, MAX_TEMPLATE_PARTS, Part, Template};
+pub use time::parse_time;

@@ -14,8 +14,10 @@
 
 use crate::units::EventTime;
 
-/// Reads a time by the table of this module.
-pub(super) fn parse_time(text: &[u8]) -> Option<EventTime> {
+/// Reads the time of an event: epoch seconds, milliseconds, microseconds or nanoseconds by magnitude, with or without a fraction
+/// and an exponent, or RFC 3339 with its zone.
+#[must_use]
+pub fn parse_time(text: &[u8]) -> Option<EventTime> {
     let millis = match text {
         [b'0'..=b'9', _, _, b'0'..=b'9', b'-', ..] => parse_rfc3339(text)?,
         [b'0'..=b'9', ..] => parse_number(text)?,
