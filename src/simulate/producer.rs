@@ -29,6 +29,7 @@ pub struct Delivered {
 
 #[derive(Default)]
 struct Reports {
+    sent: AtomicU64,
     confirmed: AtomicU64,
     lost: AtomicU64,
     reason: Mutex<Option<String>>,
@@ -91,7 +92,10 @@ impl EventProducer {
         let mut record = BaseRecord::to(&self.topic).key(key).payload(value);
         loop {
             match self.producer.send(record) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.producer.context().sent.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
                 Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) if go_on() => record = back,
                 Err((error, _)) => return Err(error),
             }
@@ -119,12 +123,12 @@ impl EventProducer {
     #[must_use]
     pub fn finish(self, limit: Duration) -> Delivered {
         let flushed = self.producer.flush(limit);
-        let on_their_way = u64::try_from(self.producer.in_flight_count()).unwrap_or(0);
         if let Err(error) = flushed {
             self.producer.context().keep_reason(|| error.to_string());
         }
         let mut delivered = self.delivered();
-        delivered.lost += on_their_way;
+        // The client's own count of what is under way has its notices in it as well.
+        delivered.lost = self.producer.context().sent.load(Ordering::Relaxed).saturating_sub(delivered.confirmed);
         delivered
     }
 }

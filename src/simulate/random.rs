@@ -20,7 +20,6 @@ impl Random {
     }
 
     /// A number from 0 to `bound - 1`; 0 when `bound` is 0.
-    #[expect(clippy::cast_possible_truncation, reason = "the upper half of a product of two 64-bit numbers")]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
