@@ -43,6 +43,9 @@ impl Heartbeat {
 }
 
 /// A publisher takes the lead. Epoch and nonce are in the record's key; the value is for people.
+///
+/// A claim is sent once. When its outcome is unknown the publisher reads to the end of the topic and claims anew, with another nonce:
+/// were the same claim in the log twice, compaction would keep the second, and a fresh reader would refuse what lies between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// [`SCHEMA`].

@@ -162,6 +162,9 @@ pub enum Applied {
         nonce: Nonce,
         /// True when it is the first of its epoch and the epoch is the highest.
         won: bool,
+        /// True when the leader's claim is there twice. Compaction will take the first away, and with it what lies between: the
+        /// leader claims a new epoch and publishes its plans again.
+        repeated: bool,
     },
     /// A heartbeat was accepted.
     Heartbeat {
@@ -219,12 +222,12 @@ impl PlanTable {
         if epoch == 0 || epoch > MAX_VERSION_NUMBER {
             return refused(RefusedRecord::ClaimEpoch(epoch));
         }
-        // The same claim, sent again, neither wins twice nor loses.
-        let won = self.leader == Some((epoch, nonce)) || epoch > self.highest_epoch();
+        let repeated = self.leader == Some((epoch, nonce));
+        let won = epoch > self.highest_epoch();
         if won {
             self.leader = Some((epoch, nonce));
         }
-        Applied::Claim { epoch, nonce, won }
+        Applied::Claim { epoch, nonce, won, repeated }
     }
 
     /// The fence, then the record itself. A record that passes the fence is the last version even when it cannot be obeyed.
