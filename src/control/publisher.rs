@@ -91,11 +91,11 @@ impl Publisher {
         now: EventTime,
     ) -> Option<Published> {
         match applied {
-            Applied::Claim { epoch, nonce, won } => {
-                self.leadership.handle_claim(*epoch, *nonce, *won, now);
+            Applied::Claim { epoch, nonce, won, repeated } => {
+                self.leadership.handle_claim(*epoch, *nonce, *won || *repeated, now);
                 let key = PlanTopicKey::Claim { epoch: *epoch, nonce: *nonce };
                 let version = Version { epoch: *epoch, seq: 0 };
-                let result = if *won { ControlResult::Published } else { ControlResult::Refused };
+                let result = if *won || *repeated { ControlResult::Published } else { ControlResult::Refused };
                 let mine = *nonce == self.leadership.nonce();
                 mine.then(|| Published { key, version, result, detail: String::new() })
             }
