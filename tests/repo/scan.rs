@@ -315,5 +315,5 @@ fn what_needs_tests_or_features_is_passed_over() {
     assert_eq!(paths, ["a::not_in_tests", "a::on_unix", "a::on_unix_too", "a::not_both", "a::always"]);
     assert_eq!(scanned.gated, ["feed"]);
     assert_eq!(scan("#![cfg(test)] use a::b;", Look::Bare).paths, []);
-    assert_eq!(scan(text, Look::All).paths.len(), 9);
+    assert_eq!(scan(text, Look::All).paths.len(), 8);
 }
