@@ -239,6 +239,15 @@ impl Telemetry {
         }
     }
 
+    /// Records refused for `reason` since the start.
+    #[must_use]
+    pub fn refused(&self, reason: Refusal) -> u64 {
+        match &self.stores[Metric::RecordsRefused as usize] {
+            Store::Counters(numbers) => numbers.get(reason as usize).map_or(0, |number| number.load(Relaxed)),
+            Store::Histogram { .. } | Store::AtScrape => 0,
+        }
+    }
+
     /// Every family that has series now. `ready` tells which latches are closed; `process` has what [`PROCESS_METRICS`]
     /// names, in that order, and leaves out what it cannot tell.
     ///
@@ -377,6 +386,7 @@ mod tests {
         for (index, reason) in (1_u32..).zip(Refusal::ALL) {
             let labels = [reason.label()];
             assert_eq!(sample(&telemetry, Metric::RecordsRefused, &labels), Value::Number(f64::from(index)));
+            assert_eq!(telemetry.refused(reason), u64::from(index));
         }
         telemetry.add_keys_refused(1, Refusal::KeyTooLong, 7);
         assert_eq!(sample(&telemetry, Metric::KeysRefused, &["object", "key_too_long"]), Value::Number(7.0));

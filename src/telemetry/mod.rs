@@ -7,18 +7,28 @@
 mod catalogue;
 mod counters;
 mod display;
+#[cfg(feature = "service")]
+mod events;
 mod gauges;
+#[cfg(feature = "kafka")]
+mod kafka_class;
 mod labels;
+#[cfg(feature = "service")]
+mod log_limit;
 mod view;
 
 pub use catalogue::{CATALOGUE, Definition, Kind, Label, Metric, Values};
 pub use counters::{Family, KeyspaceLabels, Sample, Telemetry, TelemetrySettings, Value};
 pub use display::{KeyDisplay, KeyText, MAX_LABEL_CHARS, MAX_LOG_CHARS, escape};
+#[cfg(feature = "service")]
+pub use events::Events;
 pub use gauges::{MAX_PARTITION_SERIES, MAX_SHARD_SERIES, MAX_TOP_KEYS, OTHER, PROCESS_METRICS};
 pub use labels::{
     Bound, CommitResult, ConditionLabel, ControlKind, ControlResult, Cut, HttpRefusal, KafkaErrorClass, Latch,
     Rebalance, SubjectKind,
 };
+#[cfg(feature = "service")]
+pub use log_limit::LogLimit;
 pub use view::{
     ControlView, HotKeyView, KeyspaceView, MAX_LISTED_KEYS, MAX_LISTED_PLANS, MAX_LISTED_ROUTERS, MAX_LISTED_SHARDS,
     PartitionView, PlanView, RouterView, ShardView, SourceView, View, WindowView,

@@ -1,0 +1,322 @@
+//! Events: each leaves a counter and a log line together, so that neither tells what the other does not.
+//!
+//! Whatever came from outside is escaped and cut in the line; keys are shown as configured; values of records never are.
+//! Lines of a kind that outside input can cause are limited; the counter is not.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::{error, info, warn};
+
+use super::counters::Telemetry;
+use super::display::{MAX_LOG_CHARS, escape};
+use super::labels::{CommitResult, ControlKind, ControlResult, KafkaErrorClass, Rebalance};
+use super::log_limit::LogLimit;
+use crate::engine::{Change, Subject, Verdict};
+use crate::input::Refusal;
+use crate::protocol::Version;
+use crate::units::{EventTime, Offset, Partition, Span};
+
+/// Lines of one kind in [`LOG_PERIOD`].
+const LOG_LINES: u32 = 10;
+/// The period of the limit.
+const LOG_PERIOD: Span = Span::from_secs(10);
+
+/// Counts and logs. Shared by all threads; `now` is the clock.
+#[derive(Debug)]
+pub struct Events {
+    telemetry: Arc<Telemetry>,
+    limit: Mutex<LogLimit>,
+}
+
+/// What is limited on its own.
+#[derive(Debug, Clone, Copy)]
+enum LineKind {
+    Refused(Refusal),
+    KafkaError(KafkaErrorClass),
+    Control(ControlKind, ControlResult),
+    Commit,
+    Verdict,
+    RouterRefusal,
+    HoldTurnedBack,
+}
+
+const CONTROL_RESULTS: usize = ControlResult::ALL.len();
+const KAFKA_FROM: usize = Refusal::ALL.len();
+const CONTROL_FROM: usize = KAFKA_FROM + KafkaErrorClass::ALL.len();
+const SINGLE_FROM: usize = CONTROL_FROM + ControlKind::ALL.len() * CONTROL_RESULTS;
+
+impl LineKind {
+    const COUNT: usize = SINGLE_FROM + 4;
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Refused(reason) => reason as usize,
+            Self::KafkaError(class) => KAFKA_FROM + class as usize,
+            Self::Control(kind, result) => CONTROL_FROM + kind as usize * CONTROL_RESULTS + result as usize,
+            Self::Commit => SINGLE_FROM,
+            Self::Verdict => SINGLE_FROM + 1,
+            Self::RouterRefusal => SINGLE_FROM + 2,
+            Self::HoldTurnedBack => SINGLE_FROM + 3,
+        }
+    }
+}
+
+impl Events {
+    /// Events that count in `telemetry`.
+    #[must_use]
+    pub fn new(telemetry: Arc<Telemetry>) -> Self {
+        Self { telemetry, limit: Mutex::new(LogLimit::new(LineKind::COUNT, LOG_LINES, LOG_PERIOD)) }
+    }
+
+    /// The counters behind it, for what happens too often for a line.
+    #[must_use]
+    pub const fn telemetry(&self) -> &Arc<Telemetry> {
+        &self.telemetry
+    }
+
+    /// `records` records were refused, the last one at this place. The line names the place, never the record.
+    pub fn records_refused(&self, now: EventTime, reason: Refusal, records: u64, partition: Partition, at: Offset) {
+        self.telemetry.add_refused(reason, records);
+        if let Some(suppressed) = self.admit(LineKind::Refused(reason), now) {
+            let (partition, offset) = (partition.0, at.0);
+            warn!(reason = reason.label(), records, partition, offset, suppressed, "record refused: {reason}");
+        }
+    }
+
+    /// The engine changed what it knows of a key or shard.
+    pub fn verdict(&self, now: EventTime, keyspace: &str, verdict: &Verdict) {
+        self.telemetry.count_verdict(verdict);
+        let Some(suppressed) = self.admit(LineKind::Verdict, now) else { return };
+        let (subject, name) = match &verdict.subject {
+            Subject::Key(key) => ("key", self.key_text(key)),
+            Subject::Shard(shard) => ("shard", escape(shard, MAX_LOG_CHARS)),
+        };
+        let change = match verdict.change {
+            Change::Suspect => "suspect",
+            Change::Hot => "hot",
+            Change::Cleared => "cleared",
+        };
+        let reason = &verdict.reason;
+        let (rule, window, count) = (reason.rule.label(), reason.window, reason.count);
+        info!(
+            keyspace, subject, name, change, rule, %window, %count, threshold = reason.threshold, at = %verdict.at, suppressed,
+            "{subject} {change}"
+        );
+    }
+
+    /// A rebalance gave or took these partitions.
+    pub fn rebalance(&self, kind: Rebalance, partitions: &[Partition]) {
+        self.telemetry.count_rebalance(kind);
+        let listed: Vec<i32> = partitions.iter().take(64).map(|partition| partition.0).collect();
+        info!(kind = kind.label(), number = partitions.len(), partitions = ?listed, "partitions {}", kind.label());
+    }
+
+    /// A Kafka client (`client` says which) reported an error.
+    pub fn kafka_error(&self, now: EventTime, client: &'static str, class: KafkaErrorClass, text: &str) {
+        self.telemetry.count_kafka_error(class);
+        if let Some(suppressed) = self.admit(LineKind::KafkaError(class), now) {
+            let text = escape(text.as_bytes(), MAX_LOG_CHARS);
+            warn!(client, class = class.label(), suppressed, "kafka error: {text}");
+        }
+    }
+
+    /// An offset commit ended; `failure` says why when it failed. A good one leaves no line.
+    pub fn commit(&self, now: EventTime, failure: Option<&str>) {
+        let Some(failure) = failure else { return self.telemetry.count_commit(CommitResult::Ok) };
+        self.telemetry.count_commit(CommitResult::Failed);
+        if let Some(suppressed) = self.admit(LineKind::Commit, now) {
+            let failure = escape(failure.as_bytes(), MAX_LOG_CHARS);
+            warn!(suppressed, "offset commit failed: {failure}; the offsets are sent again with the next one");
+        }
+    }
+
+    /// The watchdog found lag, a reachable broker and no progress for `span`.
+    pub fn stall(&self, span: Span, lag: u64) {
+        self.telemetry.count_stall();
+        error!(lag, %span, "no progress for {span} with {lag} unread records and a reachable broker");
+    }
+
+    /// A record of the plan topic came to this end. `key` is the key of the keyspace it is about, if any.
+    pub fn control(
+        &self,
+        now: EventTime,
+        (kind, result): (ControlKind, ControlResult),
+        version: Version,
+        key: Option<(&str, &[u8])>,
+        detail: &str,
+    ) {
+        self.telemetry.count_control(kind, result);
+        let routine = kind == ControlKind::Heartbeat && result == ControlResult::Published;
+        let Some(suppressed) = (if routine { None } else { self.admit(LineKind::Control(kind, result), now) }) else {
+            return;
+        };
+        let (kind, label) = (kind.label(), result.label());
+        let keyspace = key.map_or("", |(keyspace, _)| keyspace);
+        let key = key.map_or_else(String::new, |(_, key)| self.key_text(key));
+        let detail = escape(detail.as_bytes(), MAX_LOG_CHARS);
+        match result {
+            ControlResult::Published => {
+                info!(kind, result = label, %version, keyspace, key, suppressed, "{kind} {label}: {detail}");
+            }
+            ControlResult::Failed | ControlResult::Refused | ControlResult::Reasserted => {
+                warn!(kind, result = label, %version, keyspace, key, suppressed, "{kind} {label}: {detail}");
+            }
+        }
+    }
+
+    /// This process began or ceased to publish.
+    pub fn leader(&self, leads: bool, epoch: u64) {
+        let what = if leads { "leads: it publishes plans" } else { "follows: another process publishes plans" };
+        info!(leads, epoch, "this process {what}");
+    }
+
+    /// A hold was turned back because not every router acknowledged in time.
+    pub fn hold_turned_back(&self, now: EventTime, keyspace: &str, key: &[u8], waiting_for: usize) {
+        self.telemetry.count_hold_turned_back();
+        if let Some(suppressed) = self.admit(LineKind::HoldTurnedBack, now) {
+            let key = self.key_text(key);
+            warn!(
+                keyspace,
+                key, waiting_for, suppressed, "hold turned back: {waiting_for} routers did not acknowledge"
+            );
+        }
+    }
+
+    /// A router said that it cannot obey a plan record.
+    pub fn router_refusal(&self, now: EventTime, router: &str, keyspace: &str, key: &[u8], reason: &str) {
+        self.telemetry.count_router_refusal();
+        if let Some(suppressed) = self.admit(LineKind::RouterRefusal, now) {
+            let (router, reason) = (escape(router.as_bytes(), MAX_LOG_CHARS), escape(reason.as_bytes(), MAX_LOG_CHARS));
+            let (keyspace, key) = (escape(keyspace.as_bytes(), MAX_LOG_CHARS), self.key_text(key));
+            warn!(router, keyspace, key, suppressed, "router refuses a plan: {reason}");
+        }
+    }
+
+    fn key_text(&self, key: &[u8]) -> String {
+        self.telemetry.settings().key_display.text(key, MAX_LOG_CHARS)
+    }
+
+    fn admit(&self, kind: LineKind, now: EventTime) -> Option<u64> {
+        let admitted = self.limit.lock().unwrap_or_else(PoisonError::into_inner).admit(kind.index(), now);
+        if admitted.is_none() {
+            self.telemetry.add_lines_suppressed(1);
+        }
+        admitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::engine::{Reason, RuleKind};
+    use crate::telemetry::{KeyDisplay, KeyspaceLabels, Metric, TelemetrySettings};
+    use crate::units::Estimate;
+
+    #[derive(Clone, Default)]
+    struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Buffer {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn events(key_display: KeyDisplay) -> Events {
+        let keyspaces = vec![KeyspaceLabels { name: "customer".to_owned(), windows: vec![Span::from_secs(10)] }];
+        Events::new(Arc::new(Telemetry::new(TelemetrySettings { key_display, ..TelemetrySettings::new(keyspaces) })))
+    }
+
+    /// What the log has, as text or as JSON.
+    fn logged(json: bool, run: impl FnOnce()) -> String {
+        let buffer = Buffer::default();
+        let writer = buffer.clone();
+        let builder = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false);
+        if json {
+            tracing::subscriber::with_default(builder.json().finish(), run);
+        } else {
+            tracing::subscriber::with_default(builder.finish(), run);
+        }
+        let bytes = buffer.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    fn hot(key: &[u8]) -> Verdict {
+        let reason = Reason {
+            rule: RuleKind::Absolute,
+            window: Span::from_secs(10),
+            threshold: 20,
+            count: Estimate { lower: 25, upper: 30 },
+            median: None,
+        };
+        Verdict { at: EventTime::MIN, keyspace: 0, change: Change::Hot, subject: Subject::Key(key.into()), reason }
+    }
+
+    fn at(ms: i64) -> EventTime {
+        EventTime::from_millis(ms).unwrap()
+    }
+
+    #[test]
+    fn every_byte_of_a_key_reaches_the_log_harmlessly_t7() {
+        for json in [false, true] {
+            let events = events(KeyDisplay::Plain);
+            let text = logged(json, || {
+                for byte in 0..=255_u8 {
+                    events.verdict(at(20_000 * (i64::from(byte) + 1)), "customer", &hot(&[b'k', byte, b'"', b'k']));
+                }
+                events.kafka_error(at(1), "source", KafkaErrorClass::Transport, "a\nb\x1b[2J\u{202e}");
+            });
+            assert_eq!(text.lines().count(), 257, "one line an event");
+            assert!(text.lines().all(|line| !line.contains(char::is_control) && !line.contains('\u{202e}')));
+            if json {
+                assert!(text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()));
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_hidden_where_the_setting_says_so_t17() {
+        for key_display in [KeyDisplay::Off, KeyDisplay::Hash { secret: [1; 16] }] {
+            let events = events(key_display);
+            let text = logged(false, || {
+                events.verdict(at(1), "customer", &hot(b"mail@example.org"));
+                events.hold_turned_back(at(1), "customer", b"mail@example.org", 2);
+                events.router_refusal(at(1), "r1", "customer", b"mail@example.org", "unknown hash");
+            });
+            assert_eq!(text.lines().count(), 3);
+            assert!(!text.contains("mail"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_flood_is_counted_whole_and_logged_in_part() {
+        let events = events(KeyDisplay::Plain);
+        let refuse = |ms| events.records_refused(at(ms), Refusal::NotJson, 1, Partition(3), Offset(77));
+        let text = logged(false, || (0..1000).for_each(|n| refuse(30_000 + n)));
+        assert_eq!(text.lines().count(), 10);
+        assert_eq!(events.telemetry().total(Metric::RecordsRefused), 1000);
+        assert_eq!(events.telemetry().total(Metric::LinesSuppressed), 990);
+        let text = logged(false, || refuse(60_000));
+        assert!(text.contains("suppressed=990") && text.contains("offset=77"), "{text}");
+    }
+
+    #[test]
+    fn kinds_of_line_have_an_index_each() {
+        let mut indices: Vec<usize> = Refusal::ALL.map(|reason| LineKind::Refused(reason).index()).to_vec();
+        indices.extend(KafkaErrorClass::ALL.iter().map(|class| LineKind::KafkaError(*class).index()));
+        for kind in ControlKind::ALL {
+            indices.extend(ControlResult::ALL.iter().map(|result| LineKind::Control(*kind, *result).index()));
+        }
+        indices.extend(
+            [LineKind::Commit, LineKind::Verdict, LineKind::RouterRefusal, LineKind::HoldTurnedBack]
+                .map(LineKind::index),
+        );
+        assert_eq!(indices, (0..LineKind::COUNT).collect::<Vec<_>>());
+    }
+}
