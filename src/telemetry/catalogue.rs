@@ -5,8 +5,8 @@
 //! [`Values::Partitions`]) is limited in number and length where its series are made.
 
 use super::labels::{
-    Bound, CommitResult, ConditionLabel, ControlKind, ControlResult, Cut, HttpRefusal, KafkaErrorClass, Latch,
-    Rebalance, SubjectKind,
+    Bound, CommitResult, ConditionLabel, ControlKind, ControlResult, Cut, EngineCut, HttpRefusal, KafkaErrorClass,
+    Latch, Rebalance, SubjectKind,
 };
 use crate::engine::RuleKind;
 use crate::input::Refusal;
@@ -188,6 +188,9 @@ catalogue! {
     HotShards "keyheat_hot_shards" Gauge, [KEYSPACE], "Shards that are hot.";
     ShardRate "keyheat_shard_rate" Gauge, [KEYSPACE, SHARD, BOUND], "Events per second of a shard over the shortest window, between both bounds.";
     ShardImbalance "keyheat_shard_imbalance_ratio" Gauge, [KEYSPACE], "Rate of the hottest shard divided by that of the median one, by lower bounds; 0 while there is none.";
+
+    EngineCuts "keyheat_engine_cut_total" Counter, [KEYSPACE, closed("what", EngineCut::LABELS)], "What the engine left out for want of room.";
+    EngineMemory "keyheat_engine_memory_bytes" Gauge, [KEYSPACE], "Memory that counting a keyspace uses.";
 
     Plans "keyheat_plans" Gauge, [KEYSPACE, closed("state", &STATES)], "Plans on the control topic, by the state of their migration.";
     ControlRecords "keyheat_control_records_total" Counter, [closed("kind", ControlKind::LABELS), closed("result", ControlResult::LABELS)], "Records of the plan topic, by what became of them.";

@@ -107,7 +107,7 @@ impl Telemetry {
         let zeros = |len: usize| (0..len).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>();
         let stores = CATALOGUE.iter().map(|row| match row.kind {
             Kind::Gauge => Store::AtScrape,
-            Kind::Counter if gauges::PROCESS_METRICS.contains(&row.metric) => Store::AtScrape,
+            Kind::Counter if gauges::is_made_at_scrape(row.metric) => Store::AtScrape,
             Kind::Counter => Store::Counters(zeros(series(row.labels, settings.keyspaces.len()))),
             Kind::Histogram { bounds, .. } => {
                 Store::Histogram { buckets: zeros(bounds.len() + 1), sum: AtomicU64::new(0) }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::catalogue::Metric;
 use super::counters::{Sample, TelemetrySettings, Value, to_f64};
 use super::display::{MAX_LABEL_CHARS, escape};
-use super::labels::{Bound, ConditionLabel, Cut, Latch};
+use super::labels::{Bound, ConditionLabel, Cut, EngineCut, Latch};
 use super::view::{HotKeyView, KeyspaceView, PartitionView, View};
 use crate::protocol::State;
 use crate::units::{Estimate, EventTime, Rate, Span};
@@ -21,7 +21,12 @@ pub const OTHER: &str = "other";
 /// What the operating system knows of the process: given by whoever asks for [`super::Telemetry::families`].
 pub const PROCESS_METRICS: [Metric; 3] = [Metric::ProcessCpu, Metric::ProcessMemory, Metric::ProcessStart];
 
-/// All series of one gauge.
+/// Counters that somebody else counts: the operating system, and the engine.
+pub(super) fn is_made_at_scrape(metric: Metric) -> bool {
+    PROCESS_METRICS.contains(&metric) || metric == Metric::EngineCuts
+}
+
+/// All series of one gauge, or of a counter that is made at scrape.
 pub(super) fn samples(
     metric: Metric,
     settings: &TelemetrySettings,
@@ -111,6 +116,11 @@ fn keyspace_samples(metric: Metric, settings: &TelemetrySettings, view: &View, k
         Metric::HotShards => single(count(keyspace.hot_shards)),
         Metric::ShardRate => shard_samples(keyspace, shard_series(view)),
         Metric::ShardImbalance => single(imbalance(keyspace)),
+        Metric::EngineCuts => {
+            let by_what = EngineCut::ALL.iter().zip(&keyspace.cuts);
+            by_what.map(|(what, number)| sample(&[name, what.label()], to_f64(*number))).collect()
+        }
+        Metric::EngineMemory => single(to_f64(keyspace.memory_bytes)),
         Metric::Plans => {
             let by_state = State::ALL.iter().zip(&keyspace.plans_by_state);
             by_state.map(|(state, plans)| sample(&[name, state.label()], count(*plans))).collect()

@@ -180,6 +180,20 @@ closed_set! {
     }
 }
 
+closed_set! {
+    /// What the engine left out for want of room.
+    EngineCut {
+        /// Keys that found no room among the candidates.
+        Candidates => "candidates",
+        /// Hot, suspect and planned keys beyond the limit of protected keys.
+        Protected => "protected",
+        /// Events whose shard's name found no room or was too long.
+        Shards => "shards",
+        /// Verdicts that nobody fetched in time.
+        Verdicts => "verdicts",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

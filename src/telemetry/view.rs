@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::counters::KeyspaceLabels;
-use crate::engine::{Change, Condition, HotKey, Operations, RuleKind, ShardLoad};
+use super::labels::EngineCut;
+use crate::engine::{Change, Condition, HotKey, KeyspaceStatus, Operations, RuleKind, ShardLoad, WindowStatus};
 use crate::protocol::{Layout, PlanRecord, State, Version};
 use crate::units::{Estimate, EventTime, Offset, Partition, Rate, Span};
 
@@ -86,6 +87,10 @@ pub struct KeyspaceView {
     pub shards: Vec<ShardView>,
     /// Lower bound of the median shard's count in the window; none without shards.
     pub shard_median: Option<u64>,
+    /// What the engine left out since the start, in the order of [`EngineCut::ALL`].
+    pub cuts: [u64; EngineCut::ALL.len()],
+    /// Memory that counting uses.
+    pub memory_bytes: u64,
     /// Plans by state, in the order of [`State::ALL`].
     pub plans_by_state: [usize; State::ALL.len()],
     /// Plans, cut; fill by [`KeyspaceView::add_plan`].
@@ -274,8 +279,38 @@ impl KeyspaceView {
             hot_shards: 0,
             shards: Vec::new(),
             shard_median: None,
+            cuts: [0; EngineCut::ALL.len()],
+            memory_bytes: 0,
             plans_by_state: [0; State::ALL.len()],
             plans: Vec::new(),
+        }
+    }
+
+    /// A keyspace as the engine sees it; keys, shards and plans are still to be set.
+    #[must_use]
+    pub fn from_status(name: &str, status: &KeyspaceStatus) -> Self {
+        let window = |window: &WindowStatus| WindowView {
+            length: window.length,
+            events: window.events,
+            distinct_keys: window.keys,
+            median: window.median,
+        };
+        let least_threshold = status.windows.iter().filter_map(|window| window.threshold).min();
+        let labels = KeyspaceLabels {
+            name: name.to_owned(),
+            windows: status.windows.iter().map(|window| window.length).collect(),
+        };
+        Self {
+            windows: status.windows.iter().map(window).collect(),
+            candidates: status.candidates,
+            admission_level: least_threshold.map_or(0, |threshold| part_of(threshold, status.level)),
+            recall_above: status.recall_above,
+            hot_keys: status.hot,
+            suspect_keys: status.suspect,
+            known_shards: status.shards,
+            cuts: [status.candidates_cut, status.protected_cut, status.shards_cut, status.verdicts_cut],
+            memory_bytes: status.memory_bytes,
+            ..Self::empty(&labels)
         }
     }
 
@@ -320,6 +355,17 @@ impl KeyspaceView {
     }
 }
 
+/// `ceil(count x part)`, at least 1.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "for display; a threshold is far below 2^53, and `as` saturates"
+)]
+fn part_of(count: u64, part: f64) -> u64 {
+    (count as f64 * part).ceil().max(1.0) as u64
+}
+
 /// Median of the lower bounds, of an even number the mean of the middle two, rounded down.
 fn median(sorted: &[ShardView]) -> Option<u64> {
     let upper_middle = sorted.get(sorted.len() / 2)?.count.lower;
@@ -353,6 +399,40 @@ mod tests {
         let many: Vec<_> = (0..5000).map(|n| load(&n.to_string(), n, false)).collect();
         view.set_shards(Span::from_secs(10), &many);
         assert_eq!((view.known_shards, view.shards.len(), view.shards[0].count.lower), (5000, MAX_LISTED_SHARDS, 4999));
+    }
+
+    #[test]
+    fn the_engine_status_is_taken_over() {
+        let window = WindowStatus {
+            length: Span::from_secs(10),
+            events: 900,
+            keys: Estimate { lower: 40, upper: 44 },
+            median: Some(Estimate::exact(3)),
+            threshold: Some(20),
+            recall_above: None,
+        };
+        let view = KeyspaceView::from_status(
+            "customer",
+            &KeyspaceStatus {
+                windows: vec![window],
+                keys_ever: Estimate::exact(50),
+                candidates: 5,
+                hot: 2,
+                suspect: 1,
+                shards: 3,
+                level: 0.125,
+                recall_above: Some(25),
+                too_late: 0,
+                candidates_cut: 1,
+                protected_cut: 2,
+                shards_cut: 3,
+                verdicts_cut: 4,
+                memory_bytes: 1 << 20,
+            },
+        );
+        assert_eq!((view.name.as_str(), view.admission_level, view.recall_above), ("customer", 3, Some(25)));
+        assert_eq!((view.hot_keys, view.suspect_keys, view.known_shards, view.candidates), (2, 1, 3, 5));
+        assert_eq!((view.cuts, view.memory_bytes, view.windows[0].events), ([1, 2, 3, 4], 1 << 20, 900));
     }
 
     #[test]

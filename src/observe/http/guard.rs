@@ -58,7 +58,8 @@ mod tests {
         ] {
             assert!(hosts.allow(Some(host.as_bytes())), "{host}");
         }
-        for host in ["evil.example", "localhost.evil.example:9600", "", "keyheat:x", "127.0.0.1.evil.example", "::1:x"] {
+        for host in ["evil.example", "localhost.evil.example:9600", "", "keyheat:x", "127.0.0.1.evil.example", "::1:x"]
+        {
             assert!(!hosts.allow(Some(host.as_bytes())), "{host}");
         }
         assert!(!hosts.allow(Some(b"\xFF")));

@@ -1,0 +1,390 @@
+//! Bodies of the API. Counts that are estimates have both bounds; times are RFC 3339; lengths of time end in `_ms`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::engine::Change;
+use crate::input::Refusal;
+use crate::observe::readiness::{LatchReport, Readiness};
+use crate::protocol::{Layout, State};
+use crate::telemetry::{
+    EngineCut, HotKeyView, KeyDisplay, KeyText, KeyspaceView, MAX_LABEL_CHARS, Metric, PlanView, RouterView, ShardView,
+    Telemetry, View, WindowView, escape,
+};
+use crate::units::{Estimate, Rate};
+
+/// The value as JSON in which no character can move a terminal's cursor or turn text round: what JSON may leave as it
+/// is (DEL, C1 controls, bidirectional, invisible and combining characters) is escaped as well.
+pub(super) fn to_harmless_json(value: &impl Serialize) -> serde_json::Result<String> {
+    let plain = serde_json::to_string(value)?;
+    if plain.is_ascii() && !plain.contains('\x7f') {
+        return Ok(plain);
+    }
+    let mut text = String::with_capacity(plain.len() + 16);
+    for char in plain.chars() {
+        // Outside of its strings JSON is printable ASCII, so an escape is put inside one only.
+        if char == '"' || char == '\'' || char == '\\' || char.escape_debug().len() == 1 {
+            text.push(char);
+        } else {
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    Ok(text)
+}
+
+/// Something was wrong with the request.
+#[derive(Serialize)]
+pub(super) struct Problem<'a> {
+    pub(super) error: &'a str,
+}
+
+/// Parts of keyspaces as they were at one tick.
+#[derive(Serialize)]
+pub(super) struct List<T> {
+    /// The clock at that tick; none before the first.
+    pub(super) at: Option<String>,
+    pub(super) keyspaces: Vec<T>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Ready {
+    pub(super) ready: bool,
+    waiting_for: Vec<LatchReport>,
+    done: Vec<LatchReport>,
+}
+
+impl Ready {
+    pub(super) fn new(readiness: &Readiness) -> Self {
+        let (done, waiting_for): (Vec<_>, Vec<_>) = readiness.report().into_iter().partition(|latch| latch.ready);
+        Self { ready: waiting_for.is_empty(), waiting_for, done }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Status {
+    version: String,
+    at: Option<String>,
+    ready: bool,
+    waiting_for: Vec<&'static str>,
+    warming_up: bool,
+    catching_up: bool,
+    watermark: Option<String>,
+    watermark_lag_ms: Option<u64>,
+    input: Input,
+    keyspaces: Vec<Keyspace>,
+    control: Control,
+    routers: Routers,
+}
+
+#[derive(Serialize)]
+struct Input {
+    partitions_assigned: usize,
+    partitions_paused: usize,
+    lag_records: u64,
+    records_read: u64,
+    bytes_read: u64,
+    records_refused: BTreeMap<&'static str, u64>,
+}
+
+#[derive(Serialize)]
+struct Keyspace {
+    keyspace: String,
+    windows: Vec<Window>,
+    candidates: usize,
+    admission_level: u64,
+    recall_above: Option<u64>,
+    hot_keys: usize,
+    suspect_keys: usize,
+    known_shards: usize,
+    hot_shards: usize,
+    left_out: BTreeMap<&'static str, u64>,
+    memory_bytes: u64,
+    plans: BTreeMap<&'static str, usize>,
+}
+
+#[derive(Serialize)]
+struct Window {
+    window_ms: u64,
+    events: u64,
+    distinct_keys: Estimate,
+    median: Option<Estimate>,
+}
+
+#[derive(Serialize)]
+struct Control {
+    leader: bool,
+    epoch: u64,
+    seq: u64,
+    unsent: usize,
+    read_back_lag_ms: u64,
+}
+
+#[derive(Serialize)]
+struct Routers {
+    registered: usize,
+    waiting: usize,
+    listed: Vec<Router>,
+}
+
+#[derive(Serialize)]
+struct Router {
+    id: String,
+    epoch: u64,
+    seq: u64,
+    ack_age_ms: u64,
+    waiting: bool,
+}
+
+impl Status {
+    pub(super) fn new(telemetry: &Telemetry, readiness: &Readiness) -> Self {
+        let view = telemetry.view();
+        let waiting_for: Vec<_> =
+            readiness.report().into_iter().filter(|latch| !latch.ready).map(|latch| latch.latch).collect();
+        let lag = view.at.zip(view.condition.watermark).map(|(now, watermark)| now.since(watermark).as_millis());
+        Self {
+            version: telemetry.settings().version.clone(),
+            at: view.at.map(|at| at.to_rfc3339()),
+            ready: waiting_for.is_empty(),
+            waiting_for,
+            warming_up: view.condition.warming_up,
+            catching_up: view.condition.catching_up,
+            watermark: view.condition.watermark.map(|at| at.to_rfc3339()),
+            watermark_lag_ms: lag,
+            input: Input::new(telemetry, &view),
+            keyspaces: view.keyspaces.iter().map(Keyspace::new).collect(),
+            control: Control {
+                leader: view.control.leader,
+                epoch: view.control.version.epoch,
+                seq: view.control.version.seq,
+                unsent: view.control.unsent,
+                read_back_lag_ms: view.control.read_back_lag.as_millis(),
+            },
+            routers: Routers {
+                registered: view.routers_registered,
+                waiting: view.routers_waiting,
+                listed: view.routers.iter().map(Router::new).collect(),
+            },
+        }
+    }
+}
+
+impl Input {
+    fn new(telemetry: &Telemetry, view: &View) -> Self {
+        let partitions = &view.source.partitions;
+        Self {
+            partitions_assigned: partitions.len(),
+            partitions_paused: partitions.iter().filter(|partition| partition.paused).count(),
+            lag_records: partitions.iter().filter_map(|partition| partition.lag).sum(),
+            records_read: telemetry.total(Metric::RecordsRead),
+            bytes_read: telemetry.total(Metric::BytesRead),
+            records_refused: Refusal::ALL.map(|reason| (reason.label(), telemetry.refused(reason))).into(),
+        }
+    }
+}
+
+impl Keyspace {
+    fn new(view: &KeyspaceView) -> Self {
+        let window = |window: &WindowView| Window {
+            window_ms: window.length.as_millis(),
+            events: window.events,
+            distinct_keys: window.distinct_keys,
+            median: window.median,
+        };
+        Self {
+            keyspace: view.name.clone(),
+            windows: view.windows.iter().map(window).collect(),
+            candidates: view.candidates,
+            admission_level: view.admission_level,
+            recall_above: view.recall_above,
+            hot_keys: view.hot_keys,
+            suspect_keys: view.suspect_keys,
+            known_shards: view.known_shards,
+            hot_shards: view.hot_shards,
+            left_out: EngineCut::ALL.iter().zip(view.cuts).map(|(what, number)| (what.label(), number)).collect(),
+            memory_bytes: view.memory_bytes,
+            plans: State::ALL.iter().zip(view.plans_by_state).map(|(state, plans)| (state.label(), plans)).collect(),
+        }
+    }
+}
+
+impl Router {
+    fn new(view: &RouterView) -> Self {
+        Self {
+            id: view.id.clone(),
+            epoch: view.applied.epoch,
+            seq: view.applied.seq,
+            ack_age_ms: view.ack_age.as_millis(),
+            waiting: view.waiting,
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct HotKeys {
+    keyspace: String,
+    hot: usize,
+    suspect: usize,
+    keys: Vec<HotKeyRow>,
+}
+
+#[derive(Serialize)]
+struct HotKeyRow {
+    #[serde(flatten)]
+    key: KeyText,
+    state: &'static str,
+    hot_since: Option<String>,
+    rule: &'static str,
+    window_ms: u64,
+    threshold: u64,
+    count: Estimate,
+    median: Option<Estimate>,
+    rate_per_s: Rate,
+    peak_per_s: Rate,
+    reads: u64,
+    writes: u64,
+    scans: u64,
+    unknown: u64,
+    shards: Vec<ShardCount>,
+}
+
+#[derive(Serialize)]
+struct ShardCount {
+    shard: String,
+    events: u64,
+}
+
+/// Hot and suspect keys of a keyspace, the hottest `limit`.
+pub(super) fn hot_keys(view: &KeyspaceView, limit: usize, display: KeyDisplay) -> HotKeys {
+    let row = |key: &HotKeyView| HotKeyRow {
+        key: display.json(&key.key),
+        state: if key.state == Change::Hot { "hot" } else { "suspect" },
+        hot_since: key.hot_since.map(|at| at.to_rfc3339()),
+        rule: key.rule.label(),
+        window_ms: key.window.as_millis(),
+        threshold: key.threshold,
+        count: key.count,
+        median: key.median,
+        rate_per_s: key.rate,
+        peak_per_s: key.peak,
+        reads: key.operations.reads,
+        writes: key.operations.writes,
+        scans: key.operations.scans,
+        unknown: key.operations.unknown,
+        shards: key.shards.iter().map(|(shard, events)| ShardCount { shard: shown(shard), events: *events }).collect(),
+    };
+    HotKeys {
+        keyspace: view.name.clone(),
+        hot: view.hot_keys,
+        suspect: view.suspect_keys,
+        keys: view.keys.iter().take(limit).map(row).collect(),
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Shards {
+    keyspace: String,
+    window_ms: u64,
+    known: usize,
+    hot: usize,
+    median_count: Option<u64>,
+    shards: Vec<ShardRow>,
+}
+
+#[derive(Serialize)]
+struct ShardRow {
+    shard: String,
+    count: Estimate,
+    rate_per_s: Rate,
+    hot_since: Option<String>,
+}
+
+/// Shards of a keyspace, the busiest `limit`.
+pub(super) fn shards(view: &KeyspaceView, limit: usize) -> Shards {
+    let row = |shard: &ShardView| ShardRow {
+        shard: shown(&shard.shard),
+        count: shard.count,
+        rate_per_s: Rate::of(shard.count.lower, view.shard_window),
+        hot_since: shard.hot_since.map(|at| at.to_rfc3339()),
+    };
+    Shards {
+        keyspace: view.name.clone(),
+        window_ms: view.shard_window.as_millis(),
+        known: view.known_shards,
+        hot: view.hot_shards,
+        median_count: view.shard_median,
+        shards: view.shards.iter().take(limit).map(row).collect(),
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Plans {
+    keyspace: String,
+    total: usize,
+    plans: Vec<PlanRow>,
+}
+
+#[derive(Serialize)]
+struct PlanRow {
+    #[serde(flatten)]
+    key: KeyText,
+    epoch: u64,
+    seq: u64,
+    state: &'static str,
+    write: Option<Layout>,
+    read: Vec<Layout>,
+    decided_at: String,
+    hottest_shard_before: Option<f64>,
+    hottest_shard_after: Option<f64>,
+    waiting_for: usize,
+}
+
+/// Plans of a keyspace, the first `limit`.
+pub(super) fn plans(view: &KeyspaceView, limit: usize, display: KeyDisplay) -> Plans {
+    let row = |plan: &PlanView| PlanRow {
+        key: display.json(&plan.key),
+        epoch: plan.version.epoch,
+        seq: plan.version.seq,
+        state: plan.state.label(),
+        write: plan.write,
+        read: plan.read.clone(),
+        decided_at: plan.decided_at.clone(),
+        hottest_shard_before: plan.hottest_shard.map(|(before, _)| before),
+        hottest_shard_after: plan.hottest_shard.map(|(_, after)| after),
+        waiting_for: plan.waiting_for,
+    };
+    Plans {
+        keyspace: view.name.clone(),
+        total: view.plans_by_state.iter().sum(),
+        plans: view.plans.iter().take(limit).map(row).collect(),
+    }
+}
+
+/// Names of shards come from events: escaped and cut as in labels, so that both can be compared.
+fn shown(shard: &[u8]) -> String {
+    escape(shard, MAX_LABEL_CHARS)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn json_that_is_printed_in_a_terminal_does_nothing_t7() {
+        let text = to_harmless_json(&"é \u{7f}\u{9b}2J\u{202e}\u{e0001}\"\\\n").unwrap();
+        assert_eq!(text, r#""é \u007f\u009b2J\u202e\udb40\udc01\"\\\n""#);
+    }
+
+    proptest! {
+        #[test]
+        fn it_reads_back_as_it_was(text: String) {
+            let json = to_harmless_json(&text).unwrap();
+            prop_assert!(!json.contains(char::is_control));
+            prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        }
+    }
+}
