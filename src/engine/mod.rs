@@ -2,10 +2,17 @@
 //!
 //! Pure: time is an argument, verdicts are values.
 
+mod keyspace;
+mod outbox;
+mod pipeline;
+mod rules;
 mod settings;
+mod sketch;
 mod status;
 mod verdict;
+mod window;
 
+pub use pipeline::Engine;
 pub use settings::{
     CountingSettings, EngineSettings, HotOn, KeyspaceSettings, Rule, RuleKind, TimeSettings, WindowSettings,
 };

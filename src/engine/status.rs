@@ -16,7 +16,7 @@ pub struct Progress {
 }
 
 /// What a keyspace counts at this moment, with the limits that it ran into.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct KeyspaceStatus {
     /// One entry a window, in the order of the settings.
     pub windows: Vec<WindowStatus>,
@@ -44,7 +44,7 @@ pub struct KeyspaceStatus {
     pub shards_cut: u64,
     /// Verdicts that nobody fetched in time.
     pub verdicts_cut: u64,
-    /// Memory in use, in bytes.
+    /// The most bytes that the keyspace takes.
     pub memory_bytes: u64,
 }
 

@@ -1,0 +1,142 @@
+//! What a keyspace says when it is asked.
+
+use std::sync::Arc;
+
+use super::super::rules::Seen;
+use super::super::sketch::{Median, distinct_bounds, key_hash};
+use super::super::status::{KeyspaceStatus, WindowStatus};
+use super::super::verdict::{BUCKET_COUNTERS, HotKey, ShardLoad};
+use super::super::window::window_ending_at;
+use super::counting::Keyspace;
+use crate::units::{Estimate, Rate};
+
+impl Keyspace {
+    /// Hot keys first, then suspects, the busiest first.
+    pub(crate) fn hot_keys(&self) -> Vec<HotKey> {
+        let shortest = self.settings.windows.first().map(|window| window.length).unwrap_or_default();
+        let mut keys: Vec<HotKey> = Vec::new();
+        for candidate in self.candidates.iter() {
+            let heat = &candidate.tally.heat;
+            if heat.is_cold() {
+                continue;
+            }
+            let counts = candidate.tally.head();
+            let peak = if heat.is_hot() { heat.peak().max(counts[0].lower) } else { 0 };
+            let detail = candidate.detail.as_deref();
+            keys.push(HotKey {
+                keyspace: self.number,
+                key: Arc::clone(&candidate.key),
+                hot_since: heat.hot_since(),
+                reason: heat.reason(&self.levels, &Seen { counts, events: self.head_events }),
+                peak: Rate::of(peak, shortest),
+                rate: Rate::of(counts[0].lower, shortest),
+                operations: candidate.operations(&self.timeline),
+                shards: detail.map(super::super::window::Detail::shards).unwrap_or_default(),
+                callers: detail.map(super::super::window::Detail::callers).unwrap_or_default(),
+                buckets: detail.map_or_else(|| Box::new([0; BUCKET_COUNTERS]), super::super::window::Detail::buckets),
+                without_request_id: detail.map_or(0, super::super::window::Detail::without_request_id),
+            });
+        }
+        keys.sort_by(|a, b| {
+            let order =
+                (b.hot_since.is_some(), b.reason.count.lower).cmp(&(a.hot_since.is_some(), a.reason.count.lower));
+            order.then_with(|| a.key.cmp(&b.key))
+        });
+        keys
+    }
+
+    /// Known shards in the newest window, the busiest first.
+    pub(crate) fn shard_loads(&self, window: usize) -> Vec<ShardLoad> {
+        let load = |shard: &super::super::window::Shard| ShardLoad {
+            shard: Arc::clone(&shard.name),
+            count: shard.tally.head().get(window).copied().unwrap_or_default(),
+            hot_since: shard.tally.heat.hot_since(),
+        };
+        let mut loads: Vec<ShardLoad> = self.shards.iter().map(load).collect();
+        loads.sort_by(|a, b| b.count.lower.cmp(&a.count.lower).then_with(|| a.shard.cmp(&b.shard)));
+        loads
+    }
+
+    /// Candidates with the highest counts in the newest window.
+    pub(crate) fn top_keys(&self, window: usize, limit: usize) -> Vec<(Arc<[u8]>, Estimate)> {
+        let count = |candidate: &super::super::window::Candidate| candidate.tally.head().get(window).copied();
+        let mut keys: Vec<_> = self
+            .candidates
+            .iter()
+            .filter_map(|candidate| Some((Arc::clone(&candidate.key), count(candidate)?)))
+            .collect();
+        keys.sort_by(|a, b| (b.1.lower, b.1.upper).cmp(&(a.1.lower, a.1.upper)).then_with(|| a.0.cmp(&b.0)));
+        keys.truncate(limit);
+        keys
+    }
+
+    /// Bounds of any key's count in the newest window.
+    pub(crate) fn estimate(&self, key: &[u8], window: usize) -> Estimate {
+        if window >= self.timeline.windows() || !self.timeline.started() {
+            return Estimate::default();
+        }
+        let hash = key_hash(key, self.settings.counting.seed);
+        if let Some(candidate) = self.candidates.get(self.candidates.find(hash, key)) {
+            return candidate.tally.head()[window];
+        }
+        let (from, to) = window_ending_at(&self.timeline, window, self.timeline.mark(window).head);
+        let panes = (from..=to).map(|pane| self.counts.bound(&self.timeline, window, pane, hash));
+        let sum = panes.fold(Estimate::default(), |sum, pane| Estimate {
+            lower: sum.lower + pane.lower,
+            upper: sum.upper + pane.upper,
+        });
+        Estimate { lower: sum.lower, upper: sum.upper.min(self.counts.total_upper(window, hash)) }
+    }
+
+    /// A digest of all panes: equal for the same events in any order.
+    pub(crate) fn digest(&self) -> u64 {
+        self.counts.digest(&self.timeline)
+    }
+
+    /// True when something is counted or hot, so that time alone can change what is said.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.head_events.iter().any(|events| *events > 0)
+            || self.candidates.iter().any(|candidate| !candidate.tally.heat.is_cold())
+            || self.shards.iter().any(|shard| !shard.tally.heat.is_cold())
+    }
+
+    /// The newest event time at which the next pane closes at the head.
+    pub(crate) fn next_pane_ms(&self) -> i64 {
+        self.timeline.head_from_ms() + self.timeline.axis(0).pane_ms
+    }
+
+    /// The state and the limits of the keyspace.
+    pub(crate) fn status(&self, verdicts_cut: u64, memory_bytes: u64) -> KeyspaceStatus {
+        let windows: Vec<WindowStatus> =
+            (0..self.timeline.windows()).map(|window| self.window_status(window)).collect();
+        KeyspaceStatus {
+            recall_above: windows.iter().filter_map(|window| window.recall_above).max(),
+            windows,
+            keys_ever: distinct_bounds(self.ever.len(), self.ever.theta()),
+            candidates: self.candidates.len(),
+            hot: self.candidates.iter().filter(|candidate| candidate.tally.heat.is_hot()).count(),
+            suspect: self.candidates.iter().filter(|candidate| candidate.tally.heat.is_suspect()).count(),
+            shards: self.shards.len(),
+            level: self.admission.level(),
+            too_late: self.too_late,
+            candidates_cut: self.candidates_cut,
+            protected_cut: self.protected_cut,
+            shards_cut: self.shards.cut(),
+            verdicts_cut,
+            memory_bytes,
+        }
+    }
+
+    fn window_status(&self, window: usize) -> WindowStatus {
+        let threshold = self.levels.least(window, self.head_events[window]);
+        let complete = self.admission.complete_above(window, self.oldest_short(window));
+        WindowStatus {
+            length: self.levels.length(window),
+            events: self.head_events[window],
+            keys: self.facts[window].keys,
+            median: self.facts[window].median.map(Median::estimate),
+            threshold: (threshold < u64::MAX).then_some(threshold),
+            recall_above: (threshold < u64::MAX && complete > threshold).then_some(complete),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The engine: events, progress and ticks in; verdicts out.
+
+use std::sync::Arc;
+
+use super::keyspace::Keyspace;
+use super::outbox::{MAX_VERDICTS, Outbox};
+use super::settings::EngineSettings;
+use super::status::{KeyspaceStatus, Progress};
+use super::verdict::{Condition, HotKey, ShardLoad, Verdict};
+use super::window::Watermark;
+use crate::input::{AccessEvent, MAX_KEYSPACES, Refusal};
+use crate::units::{Estimate, EventTime, Partition, Span};
+
+/// Counts every key and shard of every keyspace over sliding windows and says which are hot.
+///
+/// Methods come in three kinds: `handle_*` take what happened, `poll_verdict` gives what changed (call it after each
+/// `handle_*` until it gives none), all others answer questions. Every `handle_*` but `handle_revoke` takes the clock;
+/// [`Engine::next_deadline`] says when `handle_tick` is due.
+///
+/// What holds at every moment: `lower <= true <= upper` for every count; a key whose count in a window reaches a threshold
+/// and [`KeyspaceStatus::recall_above`] is at least suspect; nothing is said to be hot on a count that is not proved. Counts
+/// are those of the windows by pane: the newest one ends with the open pane, which the newest event time lies in.
+#[derive(Debug)]
+pub struct Engine {
+    keyspaces: Vec<Keyspace>,
+    time: Watermark,
+    out: Outbox,
+    memory_bytes: Vec<u64>,
+    longest: Span,
+}
+
+impl Engine {
+    /// An engine that has seen nothing. Only the first two windows of a keyspace and the first [`MAX_KEYSPACES`] count.
+    #[must_use]
+    pub fn new(settings: EngineSettings) -> Self {
+        let EngineSettings { keyspaces, time } = settings;
+        let windows = keyspaces.iter().flat_map(|keyspace| keyspace.windows.iter().take(2));
+        let longest = windows.map(|window| window.length).max().unwrap_or_default();
+        let memory_bytes = keyspaces.iter().map(|keyspace| Keyspace::max_bytes(keyspace, &time)).collect();
+        let keyspaces = keyspaces.into_iter().take(MAX_KEYSPACES).enumerate();
+        let keyspaces = keyspaces.map(|(number, settings)| Keyspace::new(number, settings, &time)).collect();
+        Self { keyspaces, time: Watermark::new(time), out: Outbox::default(), memory_bytes, longest }
+    }
+
+    /// Counts one event. `now` is the clock, or what stands for it in a replay.
+    ///
+    /// # Errors
+    /// [`Refusal::Future`] for an event ahead of `now` by more than `max_ahead`, [`Refusal::TooLate`] for one older than
+    /// every window of every keyspace. A refused event changes nothing.
+    pub fn handle_event(
+        &mut self,
+        partition: Partition,
+        event: &AccessEvent<'_>,
+        now: EventTime,
+    ) -> Result<(), Refusal> {
+        if self.time.is_future(event.time, now) {
+            return Err(Refusal::Future);
+        }
+        if !self.keyspaces.is_empty() && self.keyspaces.iter().all(|keyspace| keyspace.is_too_late(event.time)) {
+            self.keyspaces.iter_mut().for_each(Keyspace::note_too_late);
+            return Err(Refusal::TooLate);
+        }
+        let is_first = self.time.newest().is_none();
+        let is_new = self.time.accept(partition, event.time, now);
+        self.advance();
+        let newest = self.time.newest().unwrap_or(event.time);
+        if is_new && !is_first {
+            self.keyspaces.iter_mut().for_each(|keyspace| keyspace.restart_warm_up(newest));
+        }
+        for (number, keyspace) in self.keyspaces.iter_mut().enumerate() {
+            if let Some(key) = event.keys.get(number) {
+                keyspace.add(key, event, newest, &mut self.out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes how far a partition has been read.
+    pub fn handle_progress(&mut self, progress: Progress, now: EventTime) {
+        let is_new = self.time.progress(progress, now);
+        self.advance();
+        if let (true, Some(newest)) = (is_new, self.time.newest()) {
+            self.keyspaces.iter_mut().for_each(|keyspace| keyspace.restart_warm_up(newest));
+        }
+    }
+
+    /// A partition was taken away: it holds event time back no longer. What was counted of it stays until it leaves the windows.
+    pub fn handle_revoke(&mut self, partition: Partition) {
+        self.time.revoke(partition);
+        self.advance();
+    }
+
+    /// The clock moved: partitions become idle, and when all are, windows go on sliding so that things cool.
+    pub fn handle_tick(&mut self, now: EventTime) {
+        self.time.pass(now);
+        self.advance();
+    }
+
+    /// The clock at which `handle_tick` may change something; none when only an event can.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<EventTime> {
+        let warm = self.keyspaces.iter().filter(|keyspace| keyspace.is_warm());
+        let panes = warm.filter_map(|keyspace| EventTime::from_millis(keyspace.next_pane_ms()).ok());
+        let carried = panes.min().and_then(|newest| self.time.clock_at(newest));
+        self.time.next_idle().into_iter().chain(carried).min()
+    }
+
+    /// The oldest change that has not been fetched.
+    pub fn poll_verdict(&mut self) -> Option<Verdict> {
+        self.out.pop()
+    }
+
+    /// Hot keys of a keyspace, then suspect ones, the busiest first.
+    #[must_use]
+    pub fn hot_keys(&self, keyspace: usize) -> Vec<HotKey> {
+        self.keyspaces.get(keyspace).map(Keyspace::hot_keys).unwrap_or_default()
+    }
+
+    /// Known shards in the newest window, the busiest first.
+    #[must_use]
+    pub fn shard_loads(&self, keyspace: usize, window: usize) -> Vec<ShardLoad> {
+        self.keyspaces.get(keyspace).map(|keyspace| keyspace.shard_loads(window)).unwrap_or_default()
+    }
+
+    /// The `limit` candidates with the highest counts in the newest window, the busiest first.
+    #[must_use]
+    pub fn top_keys(&self, keyspace: usize, window: usize, limit: usize) -> Vec<(Arc<[u8]>, Estimate)> {
+        self.keyspaces.get(keyspace).map(|keyspace| keyspace.top_keys(window, limit)).unwrap_or_default()
+    }
+
+    /// Bounds of any key's count in the newest window.
+    #[must_use]
+    pub fn estimate(&self, keyspace: usize, window: usize, key: &[u8]) -> Estimate {
+        self.keyspaces.get(keyspace).map(|keyspace| keyspace.estimate(key, window)).unwrap_or_default()
+    }
+
+    /// Planned keys are candidates whatever their count and are never evicted. Replaces the earlier list.
+    pub fn protect(&mut self, keyspace: usize, keys: &[Arc<[u8]>]) {
+        let newest = self.time.newest().unwrap_or(EventTime::MIN);
+        if let Some(keyspace) = self.keyspaces.get_mut(keyspace) {
+            keyspace.protect(keys, newest, &mut self.out);
+        }
+    }
+
+    /// How far the answers can be trusted.
+    #[must_use]
+    pub fn condition(&self) -> Condition {
+        let newest = self.time.newest();
+        Condition {
+            warming_up: newest
+                .is_none_or(|newest| self.keyspaces.iter().any(|keyspace| keyspace.is_warming_up(newest))),
+            catching_up: self.time.is_catching_up(self.longest),
+            watermark: self.time.watermark(),
+        }
+    }
+
+    /// What a keyspace counts now, and the limits that it ran into; empty when there is no such keyspace.
+    #[must_use]
+    pub fn status(&self, keyspace: usize) -> KeyspaceStatus {
+        let memory_bytes = self.memory_bytes.get(keyspace).copied().unwrap_or(0);
+        self.keyspaces.get(keyspace).map(|keyspace| keyspace.status(self.out.cut(), memory_bytes)).unwrap_or_default()
+    }
+
+    /// A digest of everything that a keyspace's panes and samples hold: the same for the same events in any order, as long
+    /// as none is too late.
+    #[must_use]
+    pub fn digest(&self, keyspace: usize) -> Option<u64> {
+        self.keyspaces.get(keyspace).map(Keyspace::digest)
+    }
+
+    /// The most bytes that an engine with these settings takes.
+    #[must_use]
+    pub fn memory_bytes(settings: &EngineSettings) -> u64 {
+        let keyspaces = settings.keyspaces.iter().take(MAX_KEYSPACES);
+        let counting: u64 = keyspaces.map(|keyspace| Keyspace::max_bytes(keyspace, &settings.time)).sum();
+        counting.saturating_add((MAX_VERDICTS * size_of::<Verdict>()) as u64)
+    }
+
+    fn advance(&mut self) {
+        if let (Some(newest), Some(watermark)) = (self.time.newest(), self.time.watermark()) {
+            for keyspace in &mut self.keyspaces {
+                keyspace.advance(newest, watermark, &mut self.out);
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Counts of all keys: two rings of panes under one count-min table, with a sample of keys in each pane.
+
+use hashbrown::HashTable;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::super::settings::CountingSettings;
+use super::super::sketch::{CountMin, KeySample, Median, Rows, Table, distinct_bounds, median_bounds};
+use super::timeline::{MAX_WINDOWS, Place, Timeline};
+use crate::units::Estimate;
+
+/// One pane. While it has at most `2 x k` names its sample lists all of them and no table is kept: small panes are exact.
+#[derive(Debug)]
+struct Pane {
+    sample: KeySample,
+    table: Table,
+    events: u64,
+}
+
+impl Pane {
+    fn new(k: usize) -> Self {
+        Self { sample: KeySample::new(k), table: Table::default(), events: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.sample.clear();
+        self.events = 0;
+    }
+
+    /// Adds a late event to a closed pane.
+    fn add(&mut self, rows: &Rows, hash: u64) {
+        if self.sample.is_complete() && self.sample.would_halve(hash) {
+            self.fill_table(rows);
+        }
+        self.sample.add(hash, 1);
+        if !self.sample.is_complete() {
+            self.table.add(rows, hash, 1);
+        }
+    }
+
+    /// From a full list to a table.
+    fn fill_table(&mut self, rows: &Rows) {
+        self.table.zero(rows);
+        for (hash, count) in self.sample.iter() {
+            self.table.add(rows, hash, count);
+        }
+    }
+
+    /// Adds a closed pane of the shorter window to one of the longer window.
+    fn fold(&mut self, rows: &Rows, other: &Self) {
+        let mine = self.sample.is_complete();
+        let listed = mine && other.sample.is_complete() && {
+            let fresh = other.sample.iter().filter(|entry| self.sample.count(entry.0) == 0).count();
+            self.sample.len() + fresh <= self.sample.limit()
+        };
+        if !listed {
+            if mine {
+                self.fill_table(rows);
+            }
+            if other.sample.is_complete() {
+                other.sample.iter().for_each(|(hash, count)| self.table.add(rows, hash, count));
+            } else {
+                self.table.add_table(&other.table);
+            }
+        }
+        self.sample.merge(&other.sample);
+    }
+
+    fn bound(&self, rows: &Rows, hash: u64) -> Estimate {
+        if self.sample.covers(hash) {
+            Estimate::exact(u64::from(self.sample.count(hash)))
+        } else {
+            Estimate { lower: 0, upper: u64::from(self.table.upper(rows, hash)) }
+        }
+    }
+}
+
+/// What is known of all keys of a window together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Facts {
+    /// Number of distinct keys.
+    pub(crate) keys: Estimate,
+    /// Median of their counts.
+    pub(crate) median: Option<Median>,
+}
+
+/// Counts of all keys of one keyspace.
+#[derive(Debug)]
+pub(crate) struct KeyCounts {
+    sketch: CountMin,
+    rings: [Vec<Pane>; MAX_WINDOWS],
+    scratch: HashTable<(u64, u64)>,
+}
+
+impl KeyCounts {
+    /// Empty rings for the timeline.
+    pub(crate) fn new(settings: &CountingSettings, timeline: &Timeline) -> Self {
+        let ring = |window: usize| {
+            let panes = if window < timeline.windows() { timeline.axis(window).capacity } else { 0 };
+            (0..panes).map(|_| Pane::new(settings.sample_k)).collect()
+        };
+        let rows = Rows::new(settings.depth, settings.width_log2, settings.seed);
+        Self { sketch: CountMin::new(rows), rings: [ring(0), ring(1)], scratch: HashTable::new() }
+    }
+
+    /// The most bytes that this structure takes.
+    pub(crate) fn max_bytes(settings: &CountingSettings, timeline: &Timeline) -> u64 {
+        let cells = Rows::new(settings.depth, settings.width_log2, settings.seed).cells() as u64;
+        let panes = timeline.slots() as u64;
+        let scratch = timeline.longest().panes.unsigned_abs().saturating_mul(KeySample::max_bytes(settings.sample_k));
+        cells
+            .saturating_mul(12 + 4 * panes)
+            .saturating_add(panes.saturating_mul(KeySample::max_bytes(settings.sample_k)))
+            .saturating_add(scratch)
+    }
+
+    /// Counts an event; gives upper bounds of its key over all panes that still matter, for each window.
+    #[inline]
+    pub(crate) fn add(&mut self, timeline: &Timeline, hash: u64, place: &Place) -> [u32; MAX_WINDOWS] {
+        if !place.open {
+            return self.add_late(timeline, hash, place);
+        }
+        if let Some(pane) = self.rings[0].get_mut(place.slots[0]) {
+            pane.events += 1;
+            pane.sample.add(hash, 1);
+        }
+        if timeline.has_long()
+            && let Some(pane) = self.rings[1].get_mut(timeline.ring_slot(1, place.panes[1]))
+        {
+            pane.events += 1;
+        }
+        self.sketch.add_open(hash)
+    }
+
+    #[cold]
+    fn add_late(&mut self, timeline: &Timeline, hash: u64, place: &Place) -> [u32; MAX_WINDOWS] {
+        for window in 0..timeline.windows() {
+            let slot = timeline.ring_slot(window, place.panes[window]);
+            if place.counted[window]
+                && let Some(pane) = self.rings[window].get_mut(slot)
+            {
+                pane.events += 1;
+                pane.add(self.sketch.rows(), hash);
+            }
+        }
+        self.sketch.add_closed(hash, place.counted[0], place.counted[1])
+    }
+
+    /// Events of the panes `from..=to`.
+    pub(crate) fn events(&self, timeline: &Timeline, window: usize, from: i64, to: i64) -> u64 {
+        (from..=to).filter_map(|pane| self.pane(timeline, window, pane)).map(|pane| pane.events).sum()
+    }
+
+    /// Bounds of a key's count in one pane.
+    pub(crate) fn bound(&self, timeline: &Timeline, window: usize, pane: i64, hash: u64) -> Estimate {
+        let rows = self.sketch.rows();
+        let head = timeline.mark(0).head;
+        if window == 0 && pane == head {
+            return self.open_bound(timeline, head, hash);
+        }
+        let closed = self.pane(timeline, window, pane).map_or(Estimate::default(), |pane| pane.bound(rows, hash));
+        if window > 0 && pane == timeline.long_pane(head) {
+            let open = self.open_bound(timeline, head, hash);
+            return Estimate { lower: closed.lower + open.lower, upper: closed.upper + open.upper };
+        }
+        closed
+    }
+
+    fn open_bound(&self, timeline: &Timeline, head: i64, hash: u64) -> Estimate {
+        match self.pane(timeline, 0, head) {
+            Some(pane) if pane.sample.covers(hash) => Estimate::exact(u64::from(pane.sample.count(hash))),
+            _ => Estimate { lower: 0, upper: u64::from(self.sketch.open_upper(hash)) },
+        }
+    }
+
+    /// Upper bound over all panes that still matter.
+    pub(crate) fn total_upper(&self, window: usize, hash: u64) -> u64 {
+        u64::from(self.sketch.upper(hash)[usize::from(window > 0)])
+    }
+
+    fn pane(&self, timeline: &Timeline, window: usize, pane: i64) -> Option<&Pane> {
+        self.rings.get(window)?.get(timeline.ring_slot(window, pane))
+    }
+
+    /// Closes the open pane and folds it into the longer window's. Call before the timeline opens the next.
+    pub(crate) fn close(&mut self, timeline: &Timeline) {
+        let head = timeline.mark(0).head;
+        let [short, long] = &mut self.rings;
+        let Some(pane) = short.get_mut(timeline.ring_slot(0, head)) else { return };
+        if pane.sample.is_complete() {
+            self.sketch.close_listed(pane.sample.iter());
+        } else {
+            self.sketch.close(&mut pane.table);
+        }
+        if let Some(coarse) = long.get_mut(timeline.ring_slot(1, timeline.long_pane(head))) {
+            coarse.fold(self.sketch.rows(), pane);
+        }
+    }
+
+    /// Takes a pane out of the totals and empties it.
+    pub(crate) fn expire(&mut self, timeline: &Timeline, window: usize, pane: i64) {
+        let slot = timeline.ring_slot(window, pane);
+        let Some(pane) = self.rings.get_mut(window).and_then(|ring| ring.get_mut(slot)) else { return };
+        if pane.sample.is_complete() {
+            self.sketch.expire_listed(window, pane.sample.iter());
+        } else {
+            self.sketch.expire(window, &pane.table);
+        }
+        pane.clear();
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.sketch.clear();
+        self.rings.iter_mut().flatten().for_each(Pane::clear);
+    }
+
+    /// Number of keys and their median over closed panes.
+    pub(crate) fn facts(&mut self, timeline: &Timeline, window: usize, from: i64, to: i64) -> Facts {
+        let Some(ring) = self.rings.get(window) else { return Facts::default() };
+        let panes = (from..=to).filter_map(|pane| ring.get(timeline.ring_slot(window, pane)));
+        let theta = panes.clone().map(|pane| pane.sample.theta()).min().unwrap_or(u64::MAX);
+        self.scratch.clear();
+        for (hash, count) in panes.flat_map(|pane| pane.sample.iter()).filter(|entry| entry.0 <= theta) {
+            let spread = hash.rotate_left(32);
+            match self.scratch.find_mut(spread, |entry| entry.0 == hash) {
+                Some(entry) => entry.1 += u64::from(count),
+                None => {
+                    self.scratch.insert_unique(spread, (hash, u64::from(count)), |entry| entry.0.rotate_left(32));
+                }
+            }
+        }
+        let mut counts: Vec<u64> = self.scratch.iter().map(|entry| entry.1).collect();
+        let complete = theta == u64::MAX;
+        Facts { keys: distinct_bounds(counts.len(), theta), median: median_bounds(&mut counts, complete) }
+    }
+
+    /// A digest of every pane that still matters and of the samples in them: equal for the same events in any order.
+    pub(crate) fn digest(&self, timeline: &Timeline) -> u64 {
+        let mut state = Xxh3::new();
+        for window in 0..timeline.windows() {
+            let mark = timeline.mark(window);
+            for number in mark.oldest..=mark.head {
+                let Some(pane) = self.pane(timeline, window, number) else { continue };
+                state.update(&number.to_le_bytes());
+                state.update(&pane.events.to_le_bytes());
+                state.update(&pane.sample.theta().to_le_bytes());
+                let mut entries: Vec<_> = pane.sample.iter().collect();
+                entries.sort_unstable();
+                for (hash, count) in entries {
+                    state.update(&hash.to_le_bytes());
+                    state.update(&count.to_le_bytes());
+                }
+                if !pane.sample.is_complete() && number < mark.head {
+                    pane.table.cells().iter().for_each(|cell| state.update(&cell.to_le_bytes()));
+                }
+            }
+        }
+        state.digest()
+    }
+
+    /// Slots of the shorter ring, for tests.
+    #[cfg(test)]
+    fn sketch_is_empty(&self) -> bool {
+        self.sketch.is_zero()
+    }
+}
+
+/// The newest window of closed panes that ends at `to`.
+pub(crate) fn window_ending_at(timeline: &Timeline, window: usize, to: i64) -> (i64, i64) {
+    (to - timeline.axis(window).panes + 1, to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::settings::{TimeSettings, WindowSettings};
+    use super::super::super::sketch::key_hash;
+    use super::*;
+    use crate::units::Span;
+
+    fn counts(k: usize) -> (Timeline, KeyCounts) {
+        let windows = [
+            WindowSettings { length: Span::from_secs(4), pane: Span::from_secs(1) },
+            WindowSettings { length: Span::from_secs(12), pane: Span::from_secs(3) },
+        ];
+        let mut timeline = Timeline::new(&windows, &TimeSettings::default());
+        timeline.start_at(100, 97);
+        let settings = CountingSettings { width_log2: 8, sample_k: k, ..CountingSettings::default() };
+        let counts = KeyCounts::new(&settings, &timeline);
+        (timeline, counts)
+    }
+
+    fn step(timeline: &mut Timeline, counts: &mut KeyCounts) {
+        counts.close(timeline);
+        timeline.open_next();
+        let oldest = [timeline.mark(0).oldest, timeline.mark(1).oldest];
+        timeline.close_next();
+        for (window, from) in oldest.into_iter().enumerate() {
+            for pane in from..timeline.mark(window).oldest {
+                counts.expire(timeline, window, pane);
+            }
+        }
+    }
+
+    /// The totals are the sum of the panes after 10^4 panes, large and small, with late events.
+    #[test]
+    fn ten_thousand_panes_leave_nothing_behind() {
+        for k in [1, 64] {
+            let (mut timeline, mut counts) = counts(k);
+            for n in 0..10_000u64 {
+                for key in 0..n % 7 {
+                    let hash = key_hash(&(n * key).to_le_bytes(), 5);
+                    let time = timeline.head_from_ms() - i64::try_from(1000 * (key % 3)).unwrap();
+                    counts.add(&timeline, hash, &timeline.place(time));
+                }
+                step(&mut timeline, &mut counts);
+            }
+            assert!(!counts.sketch_is_empty());
+            for _ in 0..20 {
+                step(&mut timeline, &mut counts);
+            }
+            assert!(counts.sketch_is_empty(), "k {k}");
+        }
+    }
+
+    #[test]
+    fn a_folded_pane_bounds_what_its_parts_hold() {
+        for k in [1, 64] {
+            let (mut timeline, mut counts) = counts(k);
+            let hash = key_hash(b"a", 5);
+            for n in 0..3u64 {
+                for other in 0..5u64 {
+                    counts.add(&timeline, key_hash(&(n * 5 + other).to_le_bytes(), 5), &timeline.place(i64::MAX));
+                }
+                counts.add(&timeline, hash, &timeline.place(i64::MAX));
+                step(&mut timeline, &mut counts);
+            }
+            let long = timeline.mark(1).head;
+            assert_eq!(long, 34);
+            let total: u64 = (33..=34).map(|pane| counts.bound(&timeline, 1, pane, hash).upper).sum();
+            assert!((3..=18).contains(&total), "{total}");
+            if k == 64 {
+                assert_eq!(total, 3);
+            }
+        }
+    }
+}

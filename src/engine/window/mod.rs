@@ -1,0 +1,17 @@
+//! Windows that slide over event time by panes: counts of all keys in bounded memory, exact counts of a few, and the watermark.
+
+mod candidates;
+mod detail;
+mod key_counts;
+mod shards;
+mod tally;
+mod timeline;
+mod watermark;
+
+pub(crate) use candidates::{Candidate, Candidates, MAX_DETAILS};
+pub(crate) use detail::{Detail, Request};
+pub(crate) use key_counts::{Facts, KeyCounts, window_ending_at};
+pub(crate) use shards::{Shard, Shards};
+pub(crate) use tally::Tally;
+pub(crate) use timeline::{MAX_WINDOWS, Timeline, index};
+pub(crate) use watermark::Watermark;

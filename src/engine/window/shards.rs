@@ -1,0 +1,147 @@
+//! Exact counts of shards by name: few enough to need no sketch.
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+
+use super::super::sketch::key_hash;
+use super::tally::Tally;
+use super::timeline::{Place, Timeline};
+
+/// The most shards known at once.
+pub(crate) const MAX_SHARDS: usize = 4096;
+/// The longest name of a shard.
+pub(crate) const MAX_SHARD_BYTES: usize = 256;
+
+/// A known shard.
+#[derive(Debug, Clone)]
+pub(crate) struct Shard {
+    /// Its name.
+    pub(crate) name: Arc<[u8]>,
+    hash: u64,
+    /// Its counts and heat.
+    pub(crate) tally: Tally,
+    /// Event time of its newest event, in milliseconds.
+    seen_ms: Option<i64>,
+    declared: bool,
+}
+
+/// Known shards: declared ones, and those seen not too long ago.
+#[derive(Debug)]
+pub(crate) struct Shards {
+    index: HashTable<(u64, usize)>,
+    all: Vec<Shard>,
+    seed: u64,
+    memory_ms: i64,
+    cut: u64,
+}
+
+impl Shards {
+    /// Only the declared ones are known.
+    pub(crate) fn new(declared: &[Vec<u8>], seed: u64, memory_ms: i64, timeline: &Timeline) -> Self {
+        let mut shards = Self { index: HashTable::new(), all: Vec::new(), seed, memory_ms, cut: 0 };
+        for name in declared {
+            let hash = key_hash(name, seed);
+            match shards.position(hash, name).or_else(|| shards.insert(hash, name, timeline)) {
+                Some(at) => shards.all[at].declared = true,
+                None => shards.cut += 1,
+            }
+        }
+        shards
+    }
+
+    /// The most bytes that this structure takes.
+    pub(crate) fn max_bytes(timeline: &Timeline) -> u64 {
+        let each = size_of::<Shard>() + timeline.slots() * 4 + MAX_SHARD_BYTES + 16 + 2 * size_of::<(u64, usize)>() + 2;
+        (MAX_SHARDS * each) as u64
+    }
+
+    /// How many are known.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Events whose shard found no room, and declared ones that did not.
+    pub(crate) const fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// The place in the list of a shard that served an event; none when the event names none or there is no room.
+    pub(crate) fn see(&mut self, name: &[u8], time_ms: i64, timeline: &Timeline) -> Option<usize> {
+        if name.is_empty() {
+            return None;
+        }
+        let hash = key_hash(name, self.seed);
+        let Some(at) = self.position(hash, name).or_else(|| self.insert(hash, name, timeline)) else {
+            self.cut += 1;
+            return None;
+        };
+        let shard = &mut self.all[at];
+        shard.seen_ms = shard.seen_ms.max(Some(time_ms));
+        Some(at)
+    }
+
+    #[inline]
+    fn position(&self, hash: u64, name: &[u8]) -> Option<usize> {
+        self.index.find(hash, |entry| entry.0 == hash && *self.all[entry.1].name == *name).map(|entry| entry.1)
+    }
+
+    #[cold]
+    fn insert(&mut self, hash: u64, name: &[u8], timeline: &Timeline) -> Option<usize> {
+        if self.all.len() >= MAX_SHARDS || name.len() > MAX_SHARD_BYTES || name.is_empty() {
+            return None;
+        }
+        let at = self.all.len();
+        self.index.insert_unique(hash, (hash, at), |entry| entry.0);
+        let tally = Tally::new(timeline);
+        self.all.push(Shard { name: Arc::from(name), hash, tally, seen_ms: None, declared: false });
+        Some(at)
+    }
+
+    /// The shard's hash and name.
+    pub(crate) fn name(&self, at: usize) -> Option<(u64, &Arc<[u8]>)> {
+        self.all.get(at).map(|shard| (shard.hash, &shard.name))
+    }
+
+    /// Counts an event; true when the rules must look.
+    #[inline]
+    pub(crate) fn add(&mut self, at: usize, place: &Place) -> bool {
+        self.all.get_mut(at).is_some_and(|shard| shard.tally.add(place))
+    }
+
+    /// The shard at a place in the list.
+    pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Shard> {
+        self.all.get_mut(at)
+    }
+
+    /// Forgets shards that were not seen for too long, are not declared and are not hot.
+    pub(crate) fn forget(&mut self, now_ms: i64) {
+        let before = self.all.len();
+        let memory_ms = self.memory_ms;
+        self.all.retain(|shard| {
+            let recent = shard.seen_ms.is_some_and(|seen| now_ms.saturating_sub(seen) <= memory_ms);
+            shard.declared || recent || !shard.tally.heat.is_cold()
+        });
+        if self.all.len() < before {
+            self.index.clear();
+            for (at, shard) in self.all.iter().enumerate() {
+                self.index.insert_unique(shard.hash, (shard.hash, at), |entry| entry.0);
+            }
+        }
+    }
+
+    /// The count of every known shard over closed panes.
+    pub(crate) fn counts(&self, timeline: &Timeline, window: usize, from: i64, to: i64) -> Vec<u64> {
+        self.all.iter().map(|shard| shard.tally.sum(timeline, window, from, to).lower).collect()
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Shard> {
+        self.all.iter()
+    }
+
+    /// All of them.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Shard> {
+        self.all.iter_mut()
+    }
+}

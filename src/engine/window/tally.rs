@@ -1,0 +1,167 @@
+//! Exact counts a pane of one key or shard, and an upper bound of what came before they began.
+
+use super::super::rules::Heat;
+use super::timeline::{MAX_WINDOWS, Place, Timeline};
+use crate::units::Estimate;
+
+/// Counters of one key or shard over the rings of all windows.
+#[derive(Debug, Clone)]
+pub(crate) struct Tally {
+    exact: Box<[u32]>,
+    /// Upper bound a pane of events before the exact counters began; none once those panes have gone.
+    residual: Option<Box<[u32]>>,
+    /// The newest window's count.
+    head: [Estimate; MAX_WINDOWS],
+    /// The count of the last window that the watermark passed, as it was then.
+    closed: [Estimate; MAX_WINDOWS],
+    /// At these lower bounds of the newest windows something may change: judge again.
+    wake: [u64; MAX_WINDOWS],
+    /// Whether it is hot.
+    pub(crate) heat: Heat,
+}
+
+impl Tally {
+    /// Nothing counted, nothing before.
+    pub(crate) fn new(timeline: &Timeline) -> Self {
+        Self {
+            exact: vec![0; timeline.slots()].into_boxed_slice(),
+            residual: None,
+            head: [Estimate::default(); MAX_WINDOWS],
+            closed: [Estimate::default(); MAX_WINDOWS],
+            wake: [0; MAX_WINDOWS],
+            heat: Heat::default(),
+        }
+    }
+
+    /// Takes over what is known of each pane that still matters.
+    pub(crate) fn with_past(timeline: &Timeline, bound: impl Fn(usize, i64) -> Estimate) -> Self {
+        let mut tally = Self::new(timeline);
+        let mut residual = vec![0u32; timeline.slots()].into_boxed_slice();
+        for window in 0..timeline.windows() {
+            let mark = timeline.mark(window);
+            for pane in mark.oldest..=mark.head {
+                let (slot, past) = (timeline.slot(window, pane), bound(window, pane));
+                tally.exact[slot] = narrow(past.lower);
+                residual[slot] = narrow(past.upper.saturating_sub(past.lower));
+            }
+        }
+        if residual.iter().any(|rest| *rest > 0) {
+            tally.residual = Some(residual);
+        }
+        tally.sum_head(timeline);
+        tally
+    }
+
+    /// Counts an event; true when the rules must look.
+    #[inline]
+    pub(crate) fn add(&mut self, place: &Place) -> bool {
+        let mut wake = false;
+        for window in 0..MAX_WINDOWS {
+            if place.counted[window] {
+                if let Some(count) = self.exact.get_mut(place.slots[window]) {
+                    *count = count.saturating_add(1);
+                }
+                if place.in_head[window] {
+                    self.head[window].lower += 1;
+                    self.head[window].upper += 1;
+                    wake |= self.head[window].lower >= self.wake[window];
+                }
+            }
+        }
+        wake
+    }
+
+    /// Bounds of the newest window's count.
+    pub(crate) const fn head(&self) -> [Estimate; MAX_WINDOWS] {
+        self.head
+    }
+
+    /// Sets when the rules must look again.
+    pub(crate) const fn set_wake(&mut self, wake: [u64; MAX_WINDOWS]) {
+        self.wake = wake;
+    }
+
+    /// Makes the rules look again no later than at these lower bounds.
+    pub(crate) fn set_wake_at_most(&mut self, wake: [u64; MAX_WINDOWS]) {
+        self.wake.iter_mut().zip(wake).for_each(|(own, wake)| *own = (*own).min(wake));
+    }
+
+    /// The next pane has been opened.
+    pub(crate) fn roll(&mut self, timeline: &Timeline, long_too: bool) {
+        for window in 0..timeline.windows() {
+            if window == 0 || long_too {
+                let slot = timeline.slot(window, timeline.mark(window).head);
+                self.exact[slot] = 0;
+                if let Some(residual) = &mut self.residual {
+                    residual[slot] = 0;
+                }
+            }
+        }
+        self.sum_head(timeline);
+    }
+
+    fn sum_head(&mut self, timeline: &Timeline) {
+        for window in 0..timeline.windows() {
+            let head = timeline.mark(window).head;
+            self.head[window] = self.sum(timeline, window, head - timeline.axis(window).panes + 1, head);
+        }
+    }
+
+    /// Bounds of the count in the panes `from..=to`, all of which still matter.
+    pub(crate) fn sum(&self, timeline: &Timeline, window: usize, from: i64, to: i64) -> Estimate {
+        let (first, capacity) = (timeline.slot(window, from), timeline.axis(window).capacity);
+        let base = timeline.slot(window, 0);
+        let end = base + super::index(capacity);
+        let panes = super::index(to - from + 1);
+        let total = |counts: &[u32]| -> u64 {
+            let until = (first + panes).min(end);
+            let wrapped = base + (first + panes).saturating_sub(end);
+            let parts = [counts.get(first..until), counts.get(base..wrapped)];
+            parts.into_iter().flatten().flatten().map(|count| u64::from(*count)).sum()
+        };
+        let lower = total(&self.exact);
+        Estimate { lower, upper: lower + self.residual.as_deref().map_or(0, total) }
+    }
+
+    /// Bounds over all panes that still matter.
+    pub(crate) fn live(&self, timeline: &Timeline, window: usize) -> Estimate {
+        let mark = timeline.mark(window);
+        self.sum(timeline, window, mark.oldest, mark.head)
+    }
+
+    /// Bounds of the last windows that the watermark has passed.
+    pub(crate) const fn closed(&self) -> [Estimate; MAX_WINDOWS] {
+        self.closed
+    }
+
+    /// The watermark has passed the next pane. Call before the pane that leaves the window is forgotten.
+    pub(crate) fn close(&mut self, timeline: &Timeline, long_too: bool) {
+        for window in 0..timeline.windows() {
+            if window == 0 || long_too {
+                let last = timeline.mark(window).closed;
+                self.closed[window] = self.sum(timeline, window, last - timeline.axis(window).panes + 1, last);
+            }
+        }
+    }
+
+    /// Drops the residuals once none is left in panes that still matter. Call when old panes have gone.
+    pub(crate) fn forget_residual(&mut self, timeline: &Timeline) {
+        let live = (0..timeline.windows()).map(|window| self.live(timeline, window));
+        if self.residual.is_some() && live.into_iter().all(Estimate::is_exact) {
+            self.residual = None;
+        }
+    }
+
+    /// All counters to zero.
+    pub(crate) fn clear(&mut self) {
+        self.exact.fill(0);
+        self.residual = None;
+        self.head = [Estimate::default(); MAX_WINDOWS];
+        self.closed = [Estimate::default(); MAX_WINDOWS];
+    }
+}
+
+/// Counts a pane fit 32 bits as long as the window does.
+fn narrow(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

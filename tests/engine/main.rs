@@ -1,0 +1,6 @@
+//! The engine against an exact count of every event.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+mod bounds;
+mod oracle;
