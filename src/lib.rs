@@ -9,7 +9,30 @@
 //!                                                                +--------------- acks -------------------+
 //! ```
 //!
-//! One direction, one folder a stage, a named type between each two. A folder may use those above it in the list below.
+//! One direction, one folder a stage, a named type between each two. A folder may use those above it in the list of modules
+//! below, never those below it. From [`units`] to [`config`] everything is pure (the parts of [`router`] behind the feature
+//! `kafka` aside): no clock, no I/O, no log. Time is an argument, a decision is a value.
+//!
+//! # What always holds
+//!
+//! - An estimate is `{lower, upper}` with `lower <= true <= upper`; nothing hot is missed, nothing is wrongly confirmed
+//!   ([`engine`]).
+//! - The same version of a record is the same bytes; accepted versions only grow; a superseded publisher changes nothing
+//!   ([`protocol`]).
+//! - What was decided is on the topic or was superseded ([`plan`], `control`).
+//! - An offset counts at most once (`source`).
+//! - Every write goes where every read looks ([`router`]); a silent control topic changes nothing.
+//! - Bad input is a named, counted refusal; every collection has a limit, and what it cuts is counted.
+//!
+//! `docs/design.md` has them all, numbered, with the reasons.
+//!
+//! # What is absent on purpose
+//!
+//! - **No state on disk** but a router's snapshot: windows are rebuilt from Kafka.
+//! - **No exactly-once by transactions**: readers check versions themselves, whatever the log delivers.
+//! - **No store drivers**: a plan names layouts and buckets; how a store is asked is its router's.
+//! - **No sampling of events**: every event is counted; bounds come from the structure, not from luck.
+//! - **No keys in metric labels** but the few hottest, cut, and only where the settings allow it.
 
 pub mod units;
 
@@ -27,7 +50,7 @@ pub mod telemetry;
 
 pub mod config;
 
-#[cfg(feature = "kafka")]
+#[cfg(feature = "service")]
 pub mod source;
 
 #[cfg(feature = "kafka")]

@@ -205,14 +205,14 @@ pub const fn control_kind(key: &PlanTopicKey) -> ControlKind {
     }
 }
 
-/// The keyspace and key that a record is about; empty for claims and heartbeats.
+/// The keyspace and key that a record is about; none for claims and heartbeats.
 #[must_use]
-pub fn about(key: &PlanTopicKey) -> (&str, &[u8]) {
+pub fn about(key: &PlanTopicKey) -> Option<(&str, &[u8])> {
     match key {
         PlanTopicKey::Plan(key)
         | PlanTopicKey::Advice(key)
         | PlanTopicKey::ShardAdvice(key)
-        | PlanTopicKey::Policy(key) => (&key.keyspace, &key.key),
-        PlanTopicKey::Claim { .. } | PlanTopicKey::Heartbeat => ("", b""),
+        | PlanTopicKey::Policy(key) => Some((&key.keyspace, &key.key)),
+        PlanTopicKey::Claim { .. } | PlanTopicKey::Heartbeat => None,
     }
 }

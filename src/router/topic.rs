@@ -60,7 +60,7 @@ pub enum FollowError {
         /// The topic.
         topic: String,
         /// The error.
-        error: KafkaError,
+        error: Box<KafkaError>,
         /// The client's words.
         reason: String,
     },
@@ -214,7 +214,7 @@ impl TopicFollower {
             Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => {
                 FollowError::OutOfRange(self.topic.clone())
             }
-            _ => FollowError::Client { topic: self.topic.clone(), error, reason },
+            _ => FollowError::Client { topic: self.topic.clone(), error: Box::new(error), reason },
         }
     }
 }

@@ -5,41 +5,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{Condition, HotKey, ShardLoad};
 use crate::telemetry::{ControlView, PlanView, RouterView};
-use crate::units::{EventTime, Offset, Partition};
+use crate::units::{Offset, Partition};
 
 /// What the driver knows: everything that a decision rests on, but for the topics.
 #[derive(Debug, Clone)]
-pub struct Heat {
-    /// The clock when it was laid down; none before the first time.
-    pub at: Option<EventTime>,
+pub(super) struct Heat {
     /// What is hot or suspect, of all keyspaces.
-    pub hot: Vec<HotKey>,
+    pub(super) hot: Vec<HotKey>,
     /// The known shards of each keyspace, by its index.
-    pub shards: Vec<Vec<ShardLoad>>,
+    pub(super) shards: Vec<Vec<ShardLoad>>,
     /// How far the engine's answers can be trusted.
-    pub condition: Condition,
+    pub(super) condition: Condition,
     /// For each input partition the offset up to which was counted.
-    pub end_offsets: BTreeMap<Partition, Offset>,
+    pub(super) end_offsets: BTreeMap<Partition, Offset>,
     /// Input partitions that are counted here / partitions that exist.
-    pub completeness: f64,
+    pub(super) completeness: f64,
 }
 
 /// What the leader's loop knows.
 #[derive(Debug, Clone, Default)]
-pub struct Led {
+pub(super) struct Led {
     /// This process's part in the plan topic.
-    pub control: ControlView,
+    pub(super) control: ControlView,
     /// Routers that are registered.
-    pub routers: Vec<RouterView>,
+    pub(super) routers: Vec<RouterView>,
     /// Plans on the topic with the index of their keyspace.
-    pub plans: Vec<(usize, PlanView)>,
+    pub(super) plans: Vec<(usize, PlanView)>,
     /// Keys with a plan, by keyspace: they are never evicted from the candidates.
-    pub planned: Vec<Vec<Arc<[u8]>>>,
+    pub(super) planned: Vec<Vec<Arc<[u8]>>>,
 }
 
 /// The place where both lie.
 #[derive(Debug)]
-pub struct Exchange {
+pub(super) struct Exchange {
     heat: Mutex<Arc<Heat>>,
     led: Mutex<Arc<Led>>,
 }
@@ -47,9 +45,8 @@ pub struct Exchange {
 impl Exchange {
     /// Nothing known on either side.
     #[must_use]
-    pub fn new(keyspaces: usize) -> Self {
+    pub(super) fn new(keyspaces: usize) -> Self {
         let heat = Heat {
-            at: None,
             hot: Vec::new(),
             shards: vec![Vec::new(); keyspaces],
             condition: Condition { warming_up: true, catching_up: false, watermark: None },
@@ -60,24 +57,24 @@ impl Exchange {
     }
 
     /// The driver lays down what is hot.
-    pub fn put_heat(&self, heat: Heat) {
+    pub(super) fn put_heat(&self, heat: Heat) {
         *self.heat.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(heat);
     }
 
     /// What the driver laid down last.
     #[must_use]
-    pub fn heat(&self) -> Arc<Heat> {
+    pub(super) fn heat(&self) -> Arc<Heat> {
         Arc::clone(&self.heat.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The leader's loop lays down what it knows.
-    pub fn put_led(&self, led: Led) {
+    pub(super) fn put_led(&self, led: Led) {
         *self.led.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(led);
     }
 
     /// What the leader's loop laid down last.
     #[must_use]
-    pub fn led(&self) -> Arc<Led> {
+    pub(super) fn led(&self) -> Arc<Led> {
         Arc::clone(&self.led.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

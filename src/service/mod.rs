@@ -1,7 +1,14 @@
-//! The clock, the loops, start and stop.
+//! The clock, the two loops, start and stop.
 
+mod batch;
 mod clock;
+mod driver;
+mod exchange;
+mod leader;
+mod start;
 mod stop;
+mod view;
 
 pub use clock::Clock;
+pub use start::{Service, ServiceEnd, StartError};
 pub use stop::Stop;

@@ -54,23 +54,37 @@ impl KafkaSource {
         Ok(Self { consumer, handed_out: 0 })
     }
 
-    /// Waits for at most `timeout` and hands out what is there: at most one record, and the events before it. False when
-    /// nothing came from the broker.
+    /// Waits for at most `timeout` for the first record, then hands out what is there, at most `limit` records, and the events
+    /// between them, in order.
     ///
     /// `now` is the clock: partitions that are assigned meanwhile begin in relation to it.
-    pub fn poll(&mut self, now: EventTime, timeout: Duration, mut sink: impl FnMut(SourceEvent<'_>)) -> bool {
-        let context = self.consumer.context();
-        context.shared().now = now;
+    pub fn poll(&mut self, now: EventTime, timeout: Duration, limit: usize, mut sink: impl FnMut(SourceEvent<'_>)) {
+        let mut timeout = timeout;
+        self.consumer.context().shared().now = now;
+        for _ in 0..limit {
+            if !self.poll_one(timeout, &mut sink) {
+                return;
+            }
+            timeout = Duration::ZERO;
+        }
+    }
+
+    /// One record or event of the broker, after the events that callbacks left; false when nothing came.
+    fn poll_one(&mut self, timeout: Duration, sink: &mut impl FnMut(SourceEvent<'_>)) -> bool {
         let polled = self.consumer.poll(timeout);
-        loop {
-            let Some(event) = context.shared().pending.pop_front() else { break };
-            sink(event);
+        let mut shared = self.consumer.context().shared();
+        if !shared.pending.is_empty() {
+            let pending = std::mem::take(&mut shared.pending);
+            drop(shared);
+            pending.into_iter().for_each(&mut *sink);
+            shared = self.consumer.context().shared();
         }
         match polled {
             None => return false,
             Some(Ok(message)) => {
                 let (partition, offset) = (Partition(message.partition()), Offset(message.offset()));
-                let place = context.shared().assignment.handle_record(partition, offset);
+                let place = shared.assignment.handle_record(partition, offset);
+                drop(shared);
                 match place {
                     Place::Next => {}
                     Place::AfterGap(from) => sink(SourceEvent::Lost(partition, from, offset)),
@@ -85,15 +99,15 @@ impl KafkaSource {
             }
             Some(Err(KafkaError::PartitionEOF(partition))) => {
                 let partition = Partition(partition);
-                let mut shared = context.shared();
-                let position = shared.assignment.positions().find(|(p, _, _)| *p == partition).map(|(_, at, _)| at);
-                if let Some(end) = position {
-                    shared.assignment.handle_end(partition, end);
+                if let Some(end) = shared.assignment.handle_end_reached(partition) {
                     drop(shared);
                     sink(SourceEvent::End(partition, end));
                 }
             }
-            Some(Err(error)) => sink(failure(&error, "reading")),
+            Some(Err(error)) => {
+                drop(shared);
+                sink(failure(&error, "reading"));
+            }
         }
         true
     }

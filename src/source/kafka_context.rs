@@ -13,9 +13,9 @@ use rdkafka::types::RDKafkaRespErr;
 use rdkafka::util::Timeout;
 use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
-use super::error_class::class_of;
 use super::rebalance::Assignment;
 use super::record::SourceEvent;
+use crate::telemetry::KafkaErrorClass;
 use crate::units::{EventTime, Offset, Partition, Span};
 
 /// How long one look-up of offsets may take; the poll thread waits for it, far below `max.poll.interval.ms`.
@@ -185,7 +185,7 @@ impl SourceContext {
 
 /// A client's error as an event, with what was being done.
 pub(super) fn failure(error: &KafkaError, doing: &str) -> SourceEvent<'static> {
-    SourceEvent::Failed(class_of(error), format!("{doing}: {error}"))
+    SourceEvent::Failed(KafkaErrorClass::from(error), format!("{doing}: {error}"))
 }
 
 impl ClientContext for SourceContext {

@@ -12,7 +12,6 @@
 //! - **Gaps.** Offsets that retention, compaction or truncation took are counted as lost, never jumped over in silence.
 
 mod client;
-mod error_class;
 mod kafka;
 mod kafka_context;
 mod rebalance;
@@ -20,7 +19,6 @@ mod record;
 mod watchdog;
 
 pub use client::ClientError;
-pub use error_class::class_of;
 pub use kafka::{KafkaSource, KafkaSourceSettings};
 pub use kafka_context::StartAt;
 pub use rebalance::{Assignment, Place};

@@ -92,6 +92,13 @@ impl Assignment {
         }
     }
 
+    /// The client says that a partition has been read to its end: the position is the end. None when it is not assigned.
+    pub fn handle_end_reached(&mut self, partition: Partition) -> Option<Offset> {
+        let reading = self.assigned.get_mut(&partition)?;
+        reading.end = Some(reading.position);
+        reading.end
+    }
+
     /// Positions that have moved since the last call, to be committed; what was only assigned is not.
     pub fn take_uncommitted(&mut self) -> Vec<(Partition, Offset)> {
         let mut moved = Vec::new();

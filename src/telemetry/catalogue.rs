@@ -170,6 +170,9 @@ catalogue! {
     Rebalances "keyheat_rebalances_total" Counter, [closed("kind", Rebalance::LABELS)], "Rebalances of the consumer group, by what they did.";
     KafkaErrors "keyheat_kafka_errors_total" Counter, [closed("class", KafkaErrorClass::LABELS)], "Errors that the Kafka client reported.";
     Commits "keyheat_commits_total" Counter, [closed("result", CommitResult::LABELS)], "Offset commits.";
+    OffsetsLost "keyheat_offsets_lost_total" Counter, [], "Offsets of the input that did not exist any more when they were due: retention, compaction or truncation took them.";
+    RecordsRepeated "keyheat_records_repeated_total" Counter, [], "Records that came again and were left out.";
+    PartitionsRewound "keyheat_partitions_rewound_total" Counter, [], "Partitions whose log began anew below the position: the topic was made anew or cut.";
     Watermark "keyheat_watermark_timestamp_seconds" Gauge, [], "Event time up to which all is counted; 0 before the first event.";
     WatermarkLag "keyheat_watermark_lag_seconds" Gauge, [], "How far the watermark is behind the clock; 0 before the first event.";
 

@@ -179,6 +179,21 @@ impl Telemetry {
         self.add(Metric::KafkaErrors, &[class as usize], 1);
     }
 
+    /// Offsets were gone when they were due.
+    pub fn add_offsets_lost(&self, offsets: u64) {
+        self.add(Metric::OffsetsLost, &[], offsets);
+    }
+
+    /// A record came again and was left out.
+    pub fn count_repeated(&self) {
+        self.add(Metric::RecordsRepeated, &[], 1);
+    }
+
+    /// A partition's log began anew.
+    pub fn count_rewound(&self) {
+        self.add(Metric::PartitionsRewound, &[], 1);
+    }
+
     /// A commit ended.
     pub fn count_commit(&self, result: CommitResult) {
         self.add(Metric::Commits, &[result as usize], 1);

@@ -38,6 +38,8 @@ enum LineKind {
     Verdict,
     RouterRefusal,
     HoldTurnedBack,
+    OffsetsLost,
+    Repeated,
 }
 
 const CONTROL_RESULTS: usize = ControlResult::ALL.len();
@@ -46,7 +48,7 @@ const CONTROL_FROM: usize = KAFKA_FROM + KafkaErrorClass::ALL.len();
 const SINGLE_FROM: usize = CONTROL_FROM + ControlKind::ALL.len() * CONTROL_RESULTS;
 
 impl LineKind {
-    const COUNT: usize = SINGLE_FROM + 4;
+    const COUNT: usize = SINGLE_FROM + 6;
 
     const fn index(self) -> usize {
         match self {
@@ -57,6 +59,8 @@ impl LineKind {
             Self::Verdict => SINGLE_FROM + 1,
             Self::RouterRefusal => SINGLE_FROM + 2,
             Self::HoldTurnedBack => SINGLE_FROM + 3,
+            Self::OffsetsLost => SINGLE_FROM + 4,
+            Self::Repeated => SINGLE_FROM + 5,
         }
     }
 }
@@ -118,6 +122,38 @@ impl Events {
             let text = escape(text.as_bytes(), MAX_LOG_CHARS);
             warn!(client, class = class.label(), suppressed, "kafka error: {text}");
         }
+    }
+
+    /// Offsets from `from` to before `to` do not exist any more.
+    pub fn offsets_lost(&self, now: EventTime, partition: Partition, from: Offset, to: Offset) {
+        let lost = u64::try_from(to.0.saturating_sub(from.0)).unwrap_or(0);
+        self.telemetry.add_offsets_lost(lost);
+        if let Some(suppressed) = self.admit(LineKind::OffsetsLost, now) {
+            let (partition, wanted, found) = (partition.0, from.0, to.0);
+            warn!(partition, wanted, found, lost, suppressed, "offsets lost: they do not exist any more");
+        }
+    }
+
+    /// A record that had been handed out came again and was left out.
+    pub fn record_repeated(&self, now: EventTime, partition: Partition, at: Offset) {
+        self.telemetry.count_repeated();
+        if let Some(suppressed) = self.admit(LineKind::Repeated, now) {
+            let (partition, offset) = (partition.0, at.0);
+            info!(partition, offset, suppressed, "record came again and is left out");
+        }
+    }
+
+    /// A partition's log begins anew below the position.
+    pub fn partition_rewound(&self, partition: Partition, at: Offset) {
+        self.telemetry.count_rewound();
+        let (partition, offset) = (partition.0, at.0);
+        warn!(partition, offset, "the log begins anew: the topic was made anew or cut; the partition starts cold");
+    }
+
+    /// The plan topic has lost records: publishing stops until a person has looked.
+    pub fn plan_topic_lost(&self, detail: &str) {
+        let detail = escape(detail.as_bytes(), MAX_LOG_CHARS);
+        error!("publishing stops: {detail}; see the runbook PlanTopicLost, then restart");
     }
 
     /// An offset commit ended; `failure` says why when it failed. A good one leaves no line.

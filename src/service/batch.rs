@@ -1,0 +1,84 @@
+//! A batch of records: decoded, counted, and told of once.
+
+use crate::engine::Engine;
+use crate::input::{Decoder, Refusal};
+use crate::source::Record;
+use crate::telemetry::{Events, Telemetry};
+use crate::units::{EventTime, Offset, Partition};
+
+/// Counts of one batch: atomics and log lines are touched once a batch, not once a record.
+pub(super) struct Batch {
+    records: u64,
+    bytes: u64,
+    counted: Vec<u64>,
+    refused: [(u64, Partition, Offset); Refusal::ALL.len()],
+}
+
+const NOTHING: (u64, Partition, Offset) = (0, Partition(0), Offset(0));
+
+impl Batch {
+    pub(super) fn new(keyspaces: usize) -> Self {
+        Self { records: 0, bytes: 0, counted: vec![0; keyspaces], refused: [NOTHING; Refusal::ALL.len()] }
+    }
+
+    /// Decodes one record and counts its event, or its refusal.
+    pub(super) fn take(&mut self, record: Record<'_>, decoder: &mut Decoder, engine: &mut Engine, now: EventTime) {
+        self.records += 1;
+        if let Err(refusal) = self.count(record, decoder, engine, now) {
+            let slot = &mut self.refused[refusal as usize];
+            *slot = (slot.0 + 1, record.partition, record.offset);
+        }
+    }
+
+    fn count(
+        &mut self,
+        record: Record<'_>,
+        decoder: &mut Decoder,
+        engine: &mut Engine,
+        now: EventTime,
+    ) -> Result<(), Refusal> {
+        let value = record.value.ok_or(Refusal::Tombstone)?;
+        self.bytes += value.len() as u64;
+        let event = decoder.decode(value)?;
+        engine.handle_event(record.partition, &event, now)?;
+        for (keyspace, counted) in self.counted.iter_mut().enumerate() {
+            *counted += u64::from(event.keys.get(keyspace).is_some());
+        }
+        Ok(())
+    }
+
+    /// Hands the counts on and begins anew; returns the number of records.
+    pub(super) fn flush(
+        &mut self,
+        telemetry: &Telemetry,
+        events: &Events,
+        decoder: &mut Decoder,
+        now: EventTime,
+    ) -> u64 {
+        let records = std::mem::take(&mut self.records);
+        if records == 0 {
+            return 0;
+        }
+        telemetry.add_read(records, std::mem::take(&mut self.bytes));
+        let keys = decoder.take_counts().keys;
+        for (keyspace, counted) in self.counted.iter_mut().enumerate() {
+            telemetry.add_counted(keyspace, std::mem::take(counted));
+            let Some(missing) = keys.get(keyspace) else { continue };
+            let parts = [
+                (Refusal::KeyMissing, missing.missing),
+                (Refusal::KeyEmpty, missing.empty),
+                (Refusal::KeyTooLong, missing.too_long),
+            ];
+            for (reason, number) in parts.into_iter().filter(|(_, number)| *number > 0) {
+                telemetry.add_keys_refused(keyspace, reason, number);
+            }
+        }
+        for (reason, slot) in Refusal::ALL.into_iter().zip(&mut self.refused) {
+            let (number, partition, offset) = std::mem::replace(slot, NOTHING);
+            if number > 0 {
+                events.records_refused(now, reason, number, partition, offset);
+            }
+        }
+        records
+    }
+}

@@ -1,0 +1,262 @@
+//! The loop of the input: poll, decode, count, tick, lay down what is hot. It waits for nothing but its source.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::batch::Batch;
+use super::clock::Clock;
+use super::exchange::{Exchange, Heat};
+use super::stop::Stop;
+use super::view::view_of;
+use crate::engine::{Change, Condition, Engine, Progress as ReadProgress};
+use crate::input::Decoder;
+use crate::observe::Readiness;
+use crate::source::{KafkaSource, Progress, SourceEvent, Watchdog};
+use crate::telemetry::{Events, KafkaErrorClass, Latch, Rebalance, Telemetry};
+use crate::units::{EventTime, Offset, Span};
+
+/// Records that are handled before the engine is ticked and the numbers are handed on.
+const BATCH_RECORDS: usize = 1024;
+/// The longest wait for a record: deadlines and the stop flag are looked at as often.
+const POLL_LIMIT: Duration = Duration::from_millis(20);
+/// How often the engine is ticked when nothing asks for it earlier.
+const TICK_EVERY: Span = Span::from_millis(100);
+/// How often what is hot is laid down for the leader's loop.
+const HEAT_EVERY: Span = Span::from_millis(200);
+/// How often gauges and the API are given a new view.
+const VIEW_EVERY: Span = Span::from_millis(500);
+/// How often positions are committed.
+const COMMIT_EVERY: Span = Span::from_secs(5);
+/// How often the watchdog is given a pulse.
+const WATCH_EVERY: Span = Span::from_secs(1);
+
+/// What the driver works with.
+pub(super) struct DriverParts {
+    pub(super) clock: Clock,
+    pub(super) stop: Stop,
+    pub(super) source: KafkaSource,
+    pub(super) topic: String,
+    pub(super) decoder: Decoder,
+    pub(super) engine: Engine,
+    /// Name and number of windows of each keyspace.
+    pub(super) keyspaces: Vec<(String, usize)>,
+    pub(super) stall_timeout: Span,
+    pub(super) events: Arc<Events>,
+    pub(super) readiness: Arc<Readiness>,
+    pub(super) exchange: Arc<Exchange>,
+}
+
+/// How the driver ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DriverEnd {
+    /// It was told to stop.
+    Stopped,
+    /// A partition has not moved for too long though a broker answers (I10).
+    Stalled,
+    /// The client cannot go on.
+    Fatal,
+}
+
+/// The loop of the input.
+pub(super) struct Driver {
+    parts: DriverParts,
+    telemetry: Arc<Telemetry>,
+    watchdog: Watchdog,
+    batch: Batch,
+    timers: Timers,
+    end: Option<DriverEnd>,
+}
+
+/// When each thing was last done, on the monotonic clock.
+#[derive(Default)]
+struct Timers {
+    tick: Span,
+    heat: Span,
+    view: Span,
+    commit: Span,
+    watch: Span,
+}
+
+/// True when `every` has passed since `last`, which is then moved to `now`.
+fn due(last: &mut Span, every: Span, now: Span) -> bool {
+    let is_due = now.as_millis() >= last.as_millis() + every.as_millis();
+    if is_due {
+        *last = now;
+    }
+    is_due
+}
+
+impl Driver {
+    pub(super) fn new(parts: DriverParts) -> Self {
+        let telemetry = Arc::clone(parts.events.telemetry());
+        let watchdog = Watchdog::new(parts.stall_timeout);
+        let batch = Batch::new(parts.keyspaces.len());
+        Self { parts, telemetry, watchdog, batch, timers: Timers::default(), end: None }
+    }
+
+    /// Runs until told to stop, then commits and leaves the group.
+    pub(super) fn run(mut self) -> DriverEnd {
+        while self.end.is_none() && !self.parts.stop.is_set() {
+            self.read_batch();
+            self.tick();
+        }
+        let end = self.end.unwrap_or(DriverEnd::Stopped);
+        self.lay_down_heat();
+        if !self.parts.source.close() {
+            tracing::warn!("the last positions could not be committed; the next start does not need them");
+        }
+        end
+    }
+
+    fn read_batch(&mut self) {
+        let begin_ns = self.parts.clock.elapsed_ns();
+        let now = self.parts.clock.now();
+        self.read(now);
+        let records = self.batch.flush(&self.telemetry, &self.parts.events, &mut self.parts.decoder, now);
+        if records > 0 {
+            let took_ns = self.parts.clock.elapsed_ns().saturating_sub(begin_ns);
+            self.telemetry.observe_batch(records, Duration::from_nanos(took_ns));
+        }
+    }
+
+    fn read(&mut self, now: EventTime) {
+        let DriverParts { source, decoder, engine, events, readiness, .. } = &mut self.parts;
+        let (batch, end) = (&mut self.batch, &mut self.end);
+        source.poll(now, POLL_LIMIT, BATCH_RECORDS, |event| match event {
+            SourceEvent::Record(record) => batch.take(record, decoder, engine, now),
+            SourceEvent::Assigned(starts) => {
+                let partitions: Vec<_> = starts.iter().map(|(partition, _)| *partition).collect();
+                events.rebalance(Rebalance::Assigned, &partitions);
+                readiness.set(Latch::Assigned, true, &format!("{} partitions came", partitions.len()));
+            }
+            SourceEvent::Revoked(partitions) => {
+                events.rebalance(Rebalance::Revoked, &partitions);
+                partitions.iter().for_each(|partition| engine.handle_revoke(*partition));
+            }
+            SourceEvent::Rewound(partition, offset) => {
+                events.partition_rewound(partition, offset);
+                // What was counted belongs to a log that is gone: the partition is cold.
+                engine.handle_revoke(partition);
+            }
+            SourceEvent::Lost(partition, from, to) => events.offsets_lost(now, partition, from, to),
+            SourceEvent::Repeated(partition, offset) => events.record_repeated(now, partition, offset),
+            // The position is handed to the engine with each tick.
+            SourceEvent::End(..) => {}
+            SourceEvent::Failed(class, text) => {
+                events.kafka_error(now, "input", class, &text);
+                if class == KafkaErrorClass::UnknownTopic {
+                    readiness.set(Latch::InputTopic, false, &text);
+                } else if class == KafkaErrorClass::Fatal {
+                    *end = Some(DriverEnd::Fatal);
+                }
+            }
+            SourceEvent::Committed(result) => events.commit(now, result.err().as_deref()),
+        });
+    }
+
+    fn tick(&mut self) {
+        let elapsed = self.parts.clock.elapsed();
+        let now = self.parts.clock.now();
+        let asked = self.parts.engine.next_deadline().is_some_and(|deadline| deadline <= now);
+        if asked || due(&mut self.timers.tick, TICK_EVERY, elapsed) {
+            self.tick_engine(now);
+        }
+        let raised = self.tell_verdicts(now);
+        if raised || due(&mut self.timers.heat, HEAT_EVERY, elapsed) {
+            self.lay_down_heat();
+        }
+        if due(&mut self.timers.view, VIEW_EVERY, elapsed) {
+            self.publish_view(now);
+        }
+        if due(&mut self.timers.commit, COMMIT_EVERY, elapsed) {
+            self.parts.source.commit();
+        }
+        if due(&mut self.timers.watch, WATCH_EVERY, elapsed) {
+            self.watch(now);
+        }
+    }
+
+    fn tick_engine(&mut self, now: EventTime) {
+        let begin_ns = self.parts.clock.elapsed_ns();
+        for (partition, position, end) in self.parts.source.positions() {
+            let end = end.unwrap_or(Offset(i64::MAX)).max(position);
+            self.parts.engine.handle_progress(ReadProgress { partition, position, end, paused: false }, now);
+        }
+        self.parts.engine.handle_tick(now);
+        let took_ns = self.parts.clock.elapsed_ns().saturating_sub(begin_ns);
+        self.telemetry.observe_tick(Duration::from_nanos(took_ns));
+    }
+
+    /// Tells every verdict; true when something became hot.
+    fn tell_verdicts(&mut self, now: EventTime) -> bool {
+        let mut raised = false;
+        while let Some(verdict) = self.parts.engine.poll_verdict() {
+            raised |= verdict.change == Change::Hot;
+            let keyspace = self.parts.keyspaces.get(verdict.keyspace).map_or("", |(name, _)| name.as_str());
+            self.parts.events.verdict(now, keyspace, &verdict);
+        }
+        raised
+    }
+
+    fn lay_down_heat(&mut self) {
+        let led = self.parts.exchange.led();
+        for (keyspace, keys) in led.planned.iter().enumerate() {
+            self.parts.engine.protect(keyspace, keys);
+        }
+        let engine = &self.parts.engine;
+        let keyspaces = &self.parts.keyspaces;
+        let longest =
+            |(index, (_, windows)): (usize, &(String, usize))| engine.shard_loads(index, windows.saturating_sub(1));
+        let positions = self.parts.source.positions();
+        let known = self.parts.source.partitions_known().max(positions.len());
+        let heat = Heat {
+            hot: (0..keyspaces.len()).flat_map(|keyspace| engine.hot_keys(keyspace)).collect(),
+            shards: keyspaces.iter().enumerate().map(longest).collect(),
+            condition: engine.condition(),
+            end_offsets: positions.iter().map(|(partition, position, _)| (*partition, *position)).collect(),
+            completeness: share_of(positions.len(), known),
+        };
+        self.parts.exchange.put_heat(heat);
+    }
+
+    fn publish_view(&mut self, now: EventTime) {
+        let heat = self.parts.exchange.heat();
+        let led = self.parts.exchange.led();
+        let condition = self.parts.engine.condition();
+        self.show_condition(condition);
+        let positions = self.parts.source.positions();
+        let names: Vec<&str> = self.parts.keyspaces.iter().map(|(name, _)| name.as_str()).collect();
+        let view = view_of(now, &self.parts.engine, &names, &heat, &led, &positions);
+        self.telemetry.publish(view);
+    }
+
+    fn show_condition(&self, condition: Condition) {
+        let detail = if condition.catching_up { "reading a backlog: event time is behind the clock" } else { "" };
+        self.parts.readiness.set(Latch::CaughtUp, !condition.catching_up, detail);
+        if self.parts.source.partitions_known() > 0 {
+            self.parts.readiness.set(Latch::InputTopic, true, "");
+        }
+    }
+
+    fn watch(&mut self, now: EventTime) {
+        let broker_up = self.parts.source.broker_up();
+        let positions = self.parts.source.positions();
+        match self.watchdog.handle(broker_up, positions.into_iter(), now) {
+            Progress::Fine => self.parts.readiness.set(Latch::Progress, true, ""),
+            Progress::Stalled(partition, span) => {
+                let detail = format!("partition {} of '{}' has not moved for {span}", partition.0, self.parts.topic);
+                self.parts.readiness.set(Latch::Progress, false, &detail);
+                self.parts.events.stall(span, self.parts.source.lag());
+            }
+            Progress::Dead(_, span) => {
+                self.parts.events.stall(span, self.parts.source.lag());
+                self.end = Some(DriverEnd::Stalled);
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of partitions are far below 2^53")]
+fn share_of(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

@@ -1,0 +1,458 @@
+//! The loop of the plan topic: follow both topics, lead when the fence allows it, decide, publish, keep alive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::clock::Clock;
+use super::exchange::{Exchange, Led};
+use super::stop::Stop;
+use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
+use crate::observe::Readiness;
+use crate::plan::{Operation, Planner, World};
+use crate::protocol::{AckApplied, AckTable, Applied, Heartbeat, PlanTable, PlanTopicKey, SCHEMA};
+use crate::router::{FollowError, TopicFollower};
+use crate::telemetry::{ControlView, Events, KafkaErrorClass, Latch, MAX_LOG_CHARS, PlanView, RouterView, escape};
+use crate::units::{EventTime, Span};
+
+/// The wait for a record of the plan topic; everything else is looked at as often.
+const POLL_LIMIT: Duration = Duration::from_millis(10);
+/// The longest wait for a broker's word on where a topic ends.
+const ASK_LIMIT: Duration = Duration::from_secs(2);
+/// Records of one topic that are folded before the other is looked at.
+const FOLD_RECORDS: usize = 1024;
+/// How often what the leader knows is laid down for the view.
+const LED_EVERY: Span = Span::from_millis(500);
+/// How often the planner is asked when nothing new was read.
+const DECIDE_EVERY: Span = Span::from_millis(200);
+
+/// What the leader's loop works with.
+pub(super) struct LeaderParts {
+    pub(super) clock: Clock,
+    pub(super) stop: Stop,
+    pub(super) group: LeaderGroup,
+    pub(super) plan_topic: TopicFollower,
+    pub(super) acks_topic: TopicFollower,
+    pub(super) publisher: Publisher,
+    pub(super) planner: Planner,
+    pub(super) keyspaces: Vec<String>,
+    pub(super) config_hash: String,
+    pub(super) heartbeat_every: Span,
+    pub(super) grace: Span,
+    pub(super) events: Arc<Events>,
+    pub(super) readiness: Arc<Readiness>,
+    pub(super) exchange: Arc<Exchange>,
+}
+
+/// How the leader's loop ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct LeaderEnd {
+    /// What was wanted and is not known to be on the topic, by key.
+    pub(super) unsent: Vec<String>,
+}
+
+/// The loop of the plan topic.
+pub(super) struct Leader {
+    parts: LeaderParts,
+    table: PlanTable,
+    acks: AckTable,
+    /// The epoch that this process was last seen to lead.
+    led_epoch: Option<u64>,
+    /// The topic must be read to its end, as asked after the assignment, before a claim.
+    asked_for_claim: bool,
+    heartbeat_at: Span,
+    decide_at: Span,
+    led_at: Span,
+    sent_at: Option<Span>,
+    unsent: usize,
+    contradicted: bool,
+}
+
+impl Leader {
+    pub(super) fn new(parts: LeaderParts) -> Self {
+        Self {
+            parts,
+            table: PlanTable::new(),
+            acks: AckTable::new(),
+            led_epoch: None,
+            asked_for_claim: false,
+            heartbeat_at: Span::ZERO,
+            decide_at: Span::ZERO,
+            led_at: Span::ZERO,
+            sent_at: None,
+            unsent: 0,
+            contradicted: false,
+        }
+    }
+
+    /// Runs until told to stop; then publishes what is decided, within the grace time.
+    pub(super) fn run(mut self) -> LeaderEnd {
+        while !self.parts.stop.is_set() {
+            self.turn();
+            if self.free_to_publish() {
+                self.act();
+            }
+        }
+        self.finish()
+    }
+
+    /// Everything but deciding.
+    fn turn(&mut self) {
+        let now = self.parts.clock.now();
+        for change in self.parts.group.poll() {
+            match change {
+                Ownership::Assigned => {
+                    self.asked_for_claim = false;
+                    self.parts.publisher.leadership_mut().handle_assigned();
+                }
+                Ownership::Revoked => self.parts.publisher.leadership_mut().handle_revoked(),
+            }
+        }
+        self.follow_plan(now);
+        self.follow_acks(now);
+        self.claim_when_read(now);
+        for published in self.parts.publisher.drive(now) {
+            self.tell(now, &published);
+        }
+        if self.parts.publisher.leadership().should_rejoin(now) && self.parts.group.rejoin().is_err() {
+            self.parts.events.kafka_error(now, "leader group", KafkaErrorClass::Group, "joining anew failed");
+        }
+        self.note_leadership();
+        let elapsed = self.parts.clock.elapsed();
+        if elapsed.as_millis() >= self.led_at.as_millis() + LED_EVERY.as_millis() {
+            self.led_at = elapsed;
+            self.lay_down(now, elapsed);
+        }
+    }
+
+    fn follow_plan(&mut self, now: EventTime) {
+        let mut timeout = POLL_LIMIT;
+        for _ in 0..FOLD_RECORDS {
+            match self.parts.plan_topic.poll(timeout) {
+                None => break,
+                Some(Ok(record)) => {
+                    let applied = self.table.apply(&record);
+                    let published = self.parts.publisher.handle_applied(&record, &applied, &self.table, now);
+                    if let Some(published) = published {
+                        self.tell(now, &published);
+                    }
+                    if !matches!(applied, Applied::Heartbeat { .. }) {
+                        self.decide_at = Span::ZERO;
+                    }
+                    self.parts.readiness.set(Latch::PlanTopic, true, "");
+                }
+                Some(Err(error)) => {
+                    self.follow_failed(now, "plan topic", Latch::PlanTopic, &error);
+                    if matches!(error, FollowError::OutOfRange(_)) {
+                        self.stop_for_loss(&error.to_string());
+                    }
+                }
+            }
+            timeout = Duration::ZERO;
+        }
+    }
+
+    fn follow_acks(&mut self, now: EventTime) {
+        for _ in 0..FOLD_RECORDS {
+            match self.parts.acks_topic.poll(Duration::ZERO) {
+                None => break,
+                Some(Ok(record)) => {
+                    let applied = self.acks.apply(&record);
+                    self.tell_refusals(now, &applied);
+                    self.decide_at = Span::ZERO;
+                    self.parts.readiness.set(Latch::AcksTopic, true, "");
+                }
+                Some(Err(error)) => {
+                    self.follow_failed(now, "acks topic", Latch::AcksTopic, &error);
+                    if matches!(error, FollowError::OutOfRange(_)) {
+                        // Compacted and kept: a cut means that it was made anew. Routers say where they are within seconds.
+                        self.acks = AckTable::new();
+                        if let Err(error) = self.parts.acks_topic.restart() {
+                            self.parts.events.kafka_error(
+                                now,
+                                "acks topic",
+                                KafkaErrorClass::Other,
+                                &error.to_string(),
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn follow_failed(&self, now: EventTime, client: &'static str, latch: Latch, error: &FollowError) {
+        let class = match error {
+            FollowError::Missing(_) => KafkaErrorClass::UnknownTopic,
+            FollowError::OutOfRange(_) => KafkaErrorClass::OffsetOutOfRange,
+            FollowError::Client { error, .. } => KafkaErrorClass::from(error.as_ref()),
+        };
+        self.parts.events.kafka_error(now, client, class, &error.to_string());
+        if !matches!(error, FollowError::Client { .. }) {
+            self.parts.readiness.set(latch, false, &error.to_string());
+        }
+    }
+
+    /// A candidate asks once where the topic ends, reads up to there, and claims.
+    fn claim_when_read(&mut self, now: EventTime) {
+        if !self.parts.publisher.leadership().is_candidate() || self.contradicted {
+            return;
+        }
+        if !self.asked_for_claim {
+            match self.parts.plan_topic.ask_end(ASK_LIMIT) {
+                Ok(_) => {
+                    self.asked_for_claim = true;
+                    self.parts.readiness.set(Latch::PlanTopic, true, "");
+                }
+                Err(error) => self.follow_failed(now, "plan topic", Latch::PlanTopic, &error),
+            }
+        } else if self.parts.plan_topic.reached_asked_end() {
+            self.asked_for_claim = false;
+            self.parts.publisher.leadership_mut().handle_read_to_end(now);
+        }
+    }
+
+    fn note_leadership(&mut self) {
+        let leading = self.parts.publisher.leadership().leading();
+        if leading != self.led_epoch {
+            self.parts.events.leader(leading.is_some(), leading.unwrap_or(self.table.highest_epoch()));
+            self.led_epoch = leading;
+            self.heartbeat_at = Span::ZERO;
+            self.decide_at = Span::ZERO;
+        }
+        let known = leading.is_some() || self.table.heartbeat().is_some();
+        let detail = if known { "" } else { "nobody leads yet: waiting for the plan topic and for a claim" };
+        self.parts.readiness.set(Latch::Control, known && !self.contradicted, detail);
+    }
+
+    fn free_to_publish(&self) -> bool {
+        !self.contradicted && self.parts.publisher.leadership().next_version().is_some()
+    }
+
+    /// Leads and has nothing in flight: answers refused records first, then decisions, then says that it is there.
+    fn act(&mut self) {
+        let elapsed = self.parts.clock.elapsed();
+        if let Some(draft) = self.next_answer() {
+            self.submit(draft, elapsed);
+            return;
+        }
+        if elapsed >= self.decide_at {
+            self.decide_at = elapsed.saturating_add(DECIDE_EVERY);
+            if let Some(operation) = self.decide() {
+                self.submit(draft_of(operation), elapsed);
+                return;
+            }
+        }
+        if elapsed >= self.heartbeat_at {
+            self.heartbeat_at = elapsed.saturating_add(self.parts.heartbeat_every);
+            let draft = self.heartbeat();
+            self.submit(draft, elapsed);
+        }
+    }
+
+    fn submit(&mut self, draft: Draft, elapsed: Span) {
+        let now = self.parts.clock.now();
+        let heartbeat = draft.purpose == Purpose::Heartbeat;
+        if self.parts.publisher.submit(draft, now) && !heartbeat {
+            self.sent_at = Some(elapsed);
+        }
+    }
+
+    /// A refused record that is the last of its key would survive compaction: the accepted one is sent again, else a tombstone.
+    fn next_answer(&self) -> Option<Draft> {
+        let (key, _) = self.table.shadowed().next()?;
+        Some(Draft { key: key.clone(), value: self.table.answer(key), purpose: Purpose::Answer })
+    }
+
+    /// The most important decision, resting on the acks topic as it is now.
+    fn decide(&mut self) -> Option<Operation> {
+        let operations = self.ask_planner();
+        self.unsent = operations.len();
+        operations.first()?;
+        if !self.read_acks_to_end() {
+            return None;
+        }
+        let operations = self.ask_planner();
+        self.unsent = operations.len();
+        operations.into_iter().next()
+    }
+
+    fn ask_planner(&mut self) -> Vec<Operation> {
+        let Some(next) = self.parts.publisher.leadership().next_version() else { return Vec::new() };
+        let heat = self.parts.exchange.heat();
+        let world = World {
+            hot: &heat.hot,
+            shards: &heat.shards,
+            condition: heat.condition,
+            table: &self.table,
+            acks: &self.acks,
+            next,
+            end_offsets: &heat.end_offsets,
+            completeness: heat.completeness,
+            config_hash: &self.parts.config_hash,
+        };
+        self.parts.planner.decide(&world, self.parts.clock.now())
+    }
+
+    /// A record is decided only on acknowledgements read to their end: else a router that has just joined is not waited for.
+    fn read_acks_to_end(&mut self) -> bool {
+        let now = self.parts.clock.now();
+        if let Err(error) = self.parts.acks_topic.ask_end(ASK_LIMIT) {
+            self.follow_failed(now, "acks topic", Latch::AcksTopic, &error);
+            return false;
+        }
+        self.parts.readiness.set(Latch::AcksTopic, true, "");
+        let deadline = self.parts.clock.elapsed().saturating_add(Span::from_secs(2));
+        while !self.parts.acks_topic.reached_asked_end() && self.parts.clock.elapsed() < deadline {
+            self.follow_acks(now);
+            if !self.parts.acks_topic.reached_asked_end() {
+                // The plan topic's poll is the wait.
+                self.follow_plan(now);
+            }
+        }
+        self.parts.acks_topic.reached_asked_end() && !self.stops_on_contradiction(now)
+    }
+
+    /// Routers that know more than the log, or something else: records were lost, and every further decision would be a guess.
+    fn stops_on_contradiction(&mut self, now: EventTime) -> bool {
+        // Acknowledgements may run ahead of what has been read here, never ahead of the topic.
+        let behind = self.acks.routers().any(|router| router.ack.applied > self.table.last_version());
+        if behind {
+            if self.parts.plan_topic.ask_end(ASK_LIMIT).is_err() {
+                return true;
+            }
+            let deadline = self.parts.clock.elapsed().saturating_add(Span::from_secs(2));
+            while !self.parts.plan_topic.reached_asked_end() && self.parts.clock.elapsed() < deadline {
+                self.follow_plan(now);
+            }
+            if !self.parts.plan_topic.reached_asked_end() {
+                return true;
+            }
+        }
+        if let Some(contradiction) = self.acks.contradiction(&self.table) {
+            self.stop_for_loss(&contradiction.to_string());
+        }
+        self.contradicted
+    }
+
+    fn stop_for_loss(&mut self, detail: &str) {
+        if !self.contradicted {
+            self.contradicted = true;
+            self.parts.events.plan_topic_lost(detail);
+            self.parts.readiness.set(Latch::Control, false, detail);
+        }
+    }
+
+    fn heartbeat(&self) -> Draft {
+        let heartbeat = Heartbeat {
+            schema: SCHEMA,
+            newest: self.table.last_version(),
+            time: self.parts.clock.now().to_rfc3339(),
+            plans: self.table.plans().len() as u64,
+            digest: self.table.digest(),
+            acks_seen: Some(self.parts.acks_topic.position().0),
+        };
+        Draft { key: PlanTopicKey::Heartbeat, value: Some(heartbeat.encode()), purpose: Purpose::Heartbeat }
+    }
+
+    fn tell(&mut self, now: EventTime, published: &Published) {
+        let Published { key, version, result, detail } = published;
+        self.parts.events.control(now, (control_kind(key), *result), *version, about(key), detail);
+        if self.parts.publisher.leadership().in_flight().is_none() {
+            self.sent_at = None;
+        }
+    }
+
+    fn tell_refusals(&self, now: EventTime, applied: &AckApplied) {
+        let AckApplied::Router { id, nonce, .. } = applied else { return };
+        let Some(router) = self.acks.routers().find(|router| router.ack.id == *id && router.ack.nonce == *nonce) else {
+            return;
+        };
+        for refused in &router.ack.refusals {
+            self.parts.events.router_refusal(now, id, &refused.keyspace, &refused.key.0, &refused.reason);
+        }
+    }
+
+    fn lay_down(&self, now: EventTime, elapsed: Span) {
+        let index: BTreeMap<&str, usize> =
+            self.parts.keyspaces.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect();
+        let mut led = Led {
+            control: ControlView {
+                leader: self.led_epoch.is_some(),
+                version: self.table.last_version(),
+                read_back_lag: self
+                    .sent_at
+                    .map_or(Span::ZERO, |sent| Span::from_millis(elapsed.as_millis().saturating_sub(sent.as_millis()))),
+                unsent: self.unsent,
+            },
+            routers: Vec::new(),
+            plans: Vec::new(),
+            planned: vec![Vec::new(); self.parts.keyspaces.len()],
+        };
+        let mut waited_for = BTreeSet::new();
+        for (key, entry) in self.table.plans() {
+            let stragglers: Vec<_> = self.acks.stragglers(key, entry.version).map(|router| router.ack.nonce).collect();
+            if let Some(&keyspace) = index.get(key.keyspace.as_str()) {
+                led.plans.push((keyspace, PlanView::new(&entry.record, entry.version, stragglers.len())));
+                led.planned[keyspace].push(Arc::from(key.key.as_slice()));
+            }
+            waited_for.extend(stragglers);
+        }
+        led.routers = self
+            .acks
+            .routers()
+            .map(|router| RouterView {
+                id: router.ack.id.clone(),
+                applied: router.ack.applied,
+                ack_age: router.log_time.map_or(Span::ZERO, |time| now.since(time)),
+                waiting: waited_for.contains(&router.ack.nonce),
+            })
+            .collect();
+        self.parts.exchange.put_led(led);
+    }
+
+    /// The end: no new heat is taken. What is wanted now is published, one record after the other, within the grace time; what
+    /// follows from it (the next phase of a migration) is left to the next leader.
+    fn finish(mut self) -> LeaderEnd {
+        let deadline = self.parts.clock.elapsed().saturating_add(self.parts.grace);
+        let mut wanted: Option<BTreeSet<PlanTopicKey>> = None;
+        let mut sent: Option<PlanTopicKey> = None;
+        while self.parts.publisher.leadership().leading().is_some() && self.parts.clock.elapsed() < deadline {
+            if self.free_to_publish() {
+                let drafts: Vec<Draft> = self.ask_planner().into_iter().map(draft_of).collect();
+                let standing: BTreeSet<PlanTopicKey> = drafts.iter().map(|draft| draft.key.clone()).collect();
+                let keys = wanted.get_or_insert_with(|| standing.clone());
+                keys.retain(|key| standing.contains(key) && sent.as_ref() != Some(key));
+                let Some(draft) = drafts.into_iter().find(|draft| keys.contains(&draft.key)) else { break };
+                sent = Some(draft.key.clone());
+                let elapsed = self.parts.clock.elapsed();
+                self.submit(draft, elapsed);
+            }
+            self.turn();
+        }
+        let mut unsent = wanted.unwrap_or_default();
+        let flying = self.parts.publisher.leadership().in_flight();
+        match flying.filter(|flying| flying.draft.purpose != Purpose::Heartbeat) {
+            Some(flying) => drop(unsent.insert(flying.draft.key.clone())),
+            None => drop(sent.map(|key| unsent.remove(&key))),
+        }
+        if self.parts.publisher.leadership().leading().is_none() {
+            // Another process leads, or will: what is wanted is for that one to decide.
+            unsent.clear();
+        }
+        LeaderEnd { unsent: unsent.iter().map(|key| escape(&key.to_bytes(), MAX_LOG_CHARS).to_string()).collect() }
+    }
+}
+
+fn draft_of(operation: Operation) -> Draft {
+    let (key, value) = match operation {
+        Operation::Put(record) => {
+            let key = crate::protocol::PlanKey::new(&record.keyspace, &record.key.0);
+            (PlanTopicKey::Plan(key), Some(record.encode()))
+        }
+        Operation::Remove(key) => (PlanTopicKey::Plan(key), None),
+        Operation::Advise(advice) => (PlanTopicKey::Advice(advice.plan_key()), Some(advice.encode())),
+        Operation::Unadvise(key) => (PlanTopicKey::Advice(key), None),
+    };
+    Draft { key, value, purpose: Purpose::Decision }
+}

@@ -1,0 +1,309 @@
+//! Start and stop: settings become two loops and an HTTP side, and these one exit status.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+
+use rdkafka::error::KafkaError;
+
+use super::clock::Clock;
+use super::driver::{Driver, DriverEnd, DriverParts};
+use super::exchange::Exchange;
+use super::leader::{Leader, LeaderEnd, LeaderParts};
+use super::stop::Stop;
+use crate::config::{KeyLabel, Settings, Start};
+use crate::control::{LeaderGroup, Publisher};
+use crate::engine::{Engine, EngineSettings};
+use crate::input::Decoder;
+use crate::observe::{HttpServer, HttpSettings, Readiness, ServeError};
+use crate::plan::Planner;
+use crate::protocol::{MAX_SOURCE_BYTES, Nonce};
+use crate::router::TopicFollower;
+use crate::source::{ClientError, KafkaSource, KafkaSourceSettings, StartAt};
+use crate::telemetry::{Events, KeyDisplay, KeyspaceLabels, Telemetry, TelemetrySettings, View};
+use crate::units::Span;
+
+/// Of the grace time, what is kept for leaving groups and closing clients.
+const CLOSING: Span = Span::from_secs(2);
+
+/// Why the service could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A Kafka client refuses its settings.
+    #[error("kafka client: {0}; check kafka.librdkafka")]
+    Client(#[from] KafkaError),
+    /// A Kafka client cannot be set up.
+    #[error(transparent)]
+    Setup(#[from] ClientError),
+    /// The HTTP side cannot start.
+    #[error(transparent)]
+    Http(#[from] ServeError),
+    /// No thread.
+    #[error("cannot start the thread '{name}': {cause}")]
+    Thread {
+        /// Which one.
+        name: &'static str,
+        /// The system's reason.
+        cause: std::io::Error,
+    },
+}
+
+/// How the service ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServiceEnd {
+    /// It was stopped and nothing that was wanted is unsent.
+    Clean,
+    /// It was stopped, and these records were wanted and are not known to be on the topic.
+    Unsent(Vec<String>),
+    /// A partition did not move for too long though a broker answers: a restart is the cure (I10).
+    Stalled,
+    /// A part of it failed.
+    Failed(String),
+}
+
+/// The running service.
+#[derive(Debug)]
+pub struct Service {
+    clock: Clock,
+    stop: Stop,
+    driver: Receiver<DriverEnd>,
+    leader: Receiver<LeaderEnd>,
+    http: Option<HttpServer>,
+    telemetry: Arc<Telemetry>,
+    readiness: Arc<Readiness>,
+    grace: Span,
+}
+
+impl Service {
+    /// Starts all parts; `listen` is where HTTP is served, if at all. Nothing is waited for: missing topics and brokers show in
+    /// [`Service::readiness`] and are used when they appear.
+    ///
+    /// # Errors
+    /// [`StartError`] when a client, a port or a thread cannot be had.
+    pub fn start(settings: &Settings, listen: Option<SocketAddr>) -> Result<Self, StartError> {
+        let clock = Clock::system();
+        let stop = Stop::default();
+        let telemetry = Arc::new(Telemetry::new(telemetry_settings(settings)));
+        let readiness = Arc::new(Readiness::new());
+        let http = match listen {
+            Some(addr) => {
+                Some(HttpServer::start(HttpSettings::new(addr), Arc::clone(&telemetry), Arc::clone(&readiness))?)
+            }
+            None => None,
+        };
+        let shared = Shared {
+            clock,
+            stop: stop.clone(),
+            events: Arc::new(Events::new(Arc::clone(&telemetry))),
+            readiness: Arc::clone(&readiness),
+            exchange: Arc::new(Exchange::new(settings.keyspaces.len())),
+        };
+        let driver = Driver::new(driver_parts(settings, &shared)?);
+        let leader = Leader::new(leader_parts(settings, &shared)?);
+        let driver = spawn("driver", stop.clone(), move || driver.run())?;
+        let leader = spawn("leader", stop.clone(), move || leader.run())?;
+        Ok(Self { clock, stop, driver, leader, http, telemetry, readiness, grace: settings.service.shutdown_grace })
+    }
+
+    /// Counters and the last view.
+    #[must_use]
+    pub const fn telemetry(&self) -> &Arc<Telemetry> {
+        &self.telemetry
+    }
+
+    /// What is hot, how the shards are, and where plans and routers stand.
+    #[must_use]
+    pub fn view(&self) -> Arc<View> {
+        self.telemetry.view()
+    }
+
+    /// What the service waits for.
+    #[must_use]
+    pub const fn readiness(&self) -> &Arc<Readiness> {
+        &self.readiness
+    }
+
+    /// Where HTTP is served.
+    #[must_use]
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http.as_ref().map(HttpServer::addr)
+    }
+
+    /// The flag that ends it, for signal handlers.
+    #[must_use]
+    pub const fn stop_flag(&self) -> &Stop {
+        &self.stop
+    }
+
+    /// Waits until it is stopped or ends by itself, and then for its parts, no longer than the grace time.
+    #[must_use]
+    pub fn wait(self) -> ServiceEnd {
+        let driver = loop {
+            match self.driver.recv_timeout(Span::from_millis(100).to_duration()) {
+                Ok(end) => break Some(end),
+                Err(RecvTimeoutError::Timeout) if !self.stop.is_set() => {}
+                Err(RecvTimeoutError::Timeout) => break None,
+                // The thread is gone without a word: it panicked, and the guard has set the flag.
+                Err(RecvTimeoutError::Disconnected) => return self.failed("the driver's thread ended without a word"),
+            }
+        };
+        self.stop.set();
+        let deadline = self.clock.elapsed().saturating_add(self.grace);
+        let Some(leader) = self.until(&self.leader, deadline) else {
+            return self.failed("the leader's loop did not end in time");
+        };
+        // A client that cannot leave its group in time is left behind: the process ends, and the session with it.
+        let driver = driver.or_else(|| self.until(&self.driver, deadline)).unwrap_or(DriverEnd::Stopped);
+        match driver {
+            DriverEnd::Stalled => ServiceEnd::Stalled,
+            DriverEnd::Fatal => ServiceEnd::Failed("the kafka client of the input met a fatal error".to_owned()),
+            DriverEnd::Stopped if leader.unsent.is_empty() => ServiceEnd::Clean,
+            DriverEnd::Stopped => ServiceEnd::Unsent(leader.unsent),
+        }
+    }
+
+    /// Asks it to stop and waits as [`Service::wait`].
+    #[must_use]
+    pub fn stop(self) -> ServiceEnd {
+        self.stop.set();
+        self.wait()
+    }
+
+    fn until<T>(&self, end: &Receiver<T>, deadline: Span) -> Option<T> {
+        let left = deadline.as_millis().saturating_sub(self.clock.elapsed().as_millis());
+        end.recv_timeout(Span::from_millis(left).to_duration()).ok()
+    }
+
+    fn failed(&self, what: &str) -> ServiceEnd {
+        self.stop.set();
+        ServiceEnd::Failed(what.to_owned())
+    }
+}
+
+/// What both loops share.
+struct Shared {
+    clock: Clock,
+    stop: Stop,
+    events: Arc<Events>,
+    readiness: Arc<Readiness>,
+    exchange: Arc<Exchange>,
+}
+
+fn telemetry_settings(settings: &Settings) -> TelemetrySettings {
+    let keyspaces = settings.keyspaces.iter().map(|keyspace| KeyspaceLabels {
+        name: keyspace.name.clone(),
+        windows: keyspace.windows.iter().map(|window| window.length).collect(),
+    });
+    let mut telemetry = TelemetrySettings::new(keyspaces.collect());
+    telemetry.key_display = match settings.observe.key_label {
+        KeyLabel::Plain => KeyDisplay::Plain,
+        KeyLabel::Hash => KeyDisplay::Hash { secret: secret_of(settings) },
+        KeyLabel::Off => KeyDisplay::Off,
+    };
+    telemetry
+}
+
+/// Keys are hashed under the seeds that all instances share and nobody else knows.
+fn secret_of(settings: &Settings) -> [u8; 16] {
+    let mut secret = [0; 16];
+    if let Some(keyspace) = settings.keyspaces.first() {
+        secret[..8].copy_from_slice(&keyspace.counting.seed.to_le_bytes());
+        secret[8..].copy_from_slice(&keyspace.plan_seed.to_le_bytes());
+    }
+    secret
+}
+
+/// Name and number of windows of each keyspace.
+fn keyspaces(settings: &Settings) -> Vec<(String, usize)> {
+    settings.keyspaces.iter().map(|keyspace| (keyspace.name.clone(), keyspace.windows.len())).collect()
+}
+
+fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, StartError> {
+    let mut client = settings.kafka.consumer_config()?;
+    client.set("session.timeout.ms", settings.service.session_timeout.as_millis().to_string());
+    let source = KafkaSource::start(&KafkaSourceSettings {
+        client,
+        topic: settings.source.topic.clone(),
+        group: settings.source.group.clone(),
+        start: match settings.source.start {
+            Start::Window => StartAt::Back(reach(settings)),
+            Start::Earliest => StartAt::Earliest,
+            Start::Latest => StartAt::Latest,
+        },
+    })?;
+    let engine = EngineSettings { keyspaces: settings.keyspaces.clone(), time: settings.time };
+    Ok(DriverParts {
+        clock: shared.clock,
+        stop: shared.stop.clone(),
+        source,
+        topic: settings.source.topic.clone(),
+        decoder: Decoder::new(&settings.input),
+        engine: Engine::new(engine),
+        keyspaces: keyspaces(settings),
+        stall_timeout: settings.service.stall_timeout,
+        events: Arc::clone(&shared.events),
+        readiness: Arc::clone(&shared.readiness),
+        exchange: Arc::clone(&shared.exchange),
+    })
+}
+
+/// How far back a start must read so that the longest window is whole.
+fn reach(settings: &Settings) -> Span {
+    let windows = settings.keyspaces.iter().flat_map(|keyspace| &keyspace.windows);
+    let longest = windows.map(|window| window.length.saturating_add(window.pane)).max().unwrap_or(Span::ZERO);
+    longest.saturating_add(settings.time.disorder).saturating_add(settings.time.max_ahead)
+}
+
+fn leader_parts(settings: &Settings, shared: &Shared) -> Result<LeaderParts, StartError> {
+    let consumer = settings.kafka.consumer_config()?;
+    let mut member = consumer.clone();
+    member.set("session.timeout.ms", settings.service.session_timeout.as_millis().to_string());
+    let plan_topic = &settings.control.plan_topic;
+    let mut source = format!("/keyheat/{}/{}", settings.source.group, settings.kafka.client_id);
+    source.truncate(source.floor_char_boundary(MAX_SOURCE_BYTES));
+    let nonce = Nonce(rand::random());
+    let grace = settings.service.shutdown_grace;
+    Ok(LeaderParts {
+        clock: shared.clock,
+        stop: shared.stop.clone(),
+        group: LeaderGroup::join(&member, plan_topic, &format!("{}.leader", settings.source.group))?,
+        plan_topic: TopicFollower::start(&consumer, plan_topic)?,
+        acks_topic: TopicFollower::start(&consumer, &settings.control.acks_topic)?,
+        publisher: Publisher::new(settings.kafka.producer_config()?, plan_topic, source, nonce)?,
+        planner: Planner::new(settings.plans.clone(), settings.budget, settings.protocol),
+        keyspaces: settings.keyspaces.iter().map(|keyspace| keyspace.name.clone()).collect(),
+        config_hash: settings.hash.to_string(),
+        heartbeat_every: settings.control.heartbeat,
+        grace: Span::from_millis(grace.as_millis().saturating_sub(CLOSING.as_millis())),
+        events: Arc::clone(&shared.events),
+        readiness: Arc::clone(&shared.readiness),
+        exchange: Arc::clone(&shared.exchange),
+    })
+}
+
+/// Sets the flag when its thread ends in whatever way: one part never goes on alone.
+struct EndsAll(Stop);
+
+impl Drop for EndsAll {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    name: &'static str,
+    stop: Stop,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<Receiver<T>, StartError> {
+    let (done, end) = channel();
+    let body = move || {
+        let guard = EndsAll(stop);
+        let result = run();
+        // Nobody listens any more when the grace time has passed.
+        drop(done.send(result));
+        drop(guard);
+    };
+    thread::Builder::new().name(name.to_owned()).spawn(body).map_err(|cause| StartError::Thread { name, cause })?;
+    Ok(end)
+}

@@ -1,0 +1,48 @@
+//! The view that gauges and the API are made from.
+
+use super::exchange::{Heat, Led};
+use crate::engine::Engine;
+use crate::telemetry::{KeyspaceView, PartitionView, SourceView, View};
+use crate::units::{EventTime, Offset, Partition};
+
+/// Everything as it is at `now`.
+pub(super) fn view_of(
+    now: EventTime,
+    engine: &Engine,
+    keyspaces: &[&str],
+    heat: &Heat,
+    led: &Led,
+    positions: &[(Partition, Offset, Option<Offset>)],
+) -> View {
+    let keyspaces =
+        keyspaces.iter().enumerate().map(|(index, name)| keyspace_view(engine, index, name, heat, led)).collect();
+    let mut view = View {
+        at: Some(now),
+        condition: engine.condition(),
+        source: SourceView { partitions: positions.iter().map(partition_view).collect() },
+        keyspaces,
+        control: led.control,
+        routers_registered: 0,
+        routers_waiting: 0,
+        routers: Vec::new(),
+    };
+    view.set_routers(led.routers.clone());
+    view
+}
+
+fn partition_view(&(partition, position, end): &(Partition, Offset, Option<Offset>)) -> PartitionView {
+    let lag = end.map(|end| u64::try_from(end.0.saturating_sub(position.0)).unwrap_or(0));
+    PartitionView { partition, position: Some(position), lag, paused: false }
+}
+
+fn keyspace_view(engine: &Engine, index: usize, name: &str, heat: &Heat, led: &Led) -> KeyspaceView {
+    let mut view = KeyspaceView::from_status(name, &engine.status(index));
+    view.set_keys(heat.hot.iter().filter(|key| key.keyspace == index));
+    if let Some(shortest) = view.windows.first().map(|window| window.length) {
+        view.set_shards(shortest, &engine.shard_loads(index, 0));
+    }
+    for (_, plan) in led.plans.iter().filter(|(keyspace, _)| *keyspace == index) {
+        view.add_plan(plan.clone());
+    }
+    view
+}
