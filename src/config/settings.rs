@@ -4,7 +4,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::engine::{KeyspaceSettings, TimeSettings};
+use crate::engine::EngineSettings;
 use crate::input::InputSettings;
 use crate::plan::{BudgetSettings, PlanSettings, ProtocolSettings};
 use crate::units::Span;
@@ -18,10 +18,9 @@ pub struct Settings {
     pub source: SourceSettings,
     /// How a record becomes an event.
     pub input: InputSettings,
-    /// How event time moves.
-    pub time: TimeSettings,
-    /// How keys are counted and judged; in the order of the file, 1 to [`crate::input::MAX_KEYSPACES`].
-    pub keyspaces: Vec<KeyspaceSettings>,
+    /// How event time moves, and how keys are counted and judged in each keyspace; in the order of the file, 1 to
+    /// [`crate::input::MAX_KEYSPACES`].
+    pub engine: EngineSettings,
     /// How splits are planned; one for each keyspace, in the same order.
     pub plans: Vec<PlanSettings>,
     /// Limits over all keyspaces.
@@ -51,7 +50,7 @@ impl fmt::Display for ConfigHash {
 }
 
 /// How Kafka is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct KafkaSettings {
     /// Addresses of some brokers, `host:port`; the others are learned from them.
     pub brokers: Vec<String>,
@@ -77,6 +76,18 @@ impl KafkaSettings {
 
     /// Default of [`KafkaSettings::client_id`].
     pub const DEFAULT_CLIENT_ID: &str = "keyheat";
+}
+
+/// Values of further properties can be passwords, so only their names are shown.
+impl fmt::Debug for KafkaSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KafkaSettings")
+            .field("brokers", &self.brokers)
+            .field("client_id", &self.client_id)
+            .field("security", &self.security)
+            .field("librdkafka", &self.librdkafka.keys())
+            .finish()
+    }
 }
 
 /// How connections to Kafka are protected.
