@@ -58,6 +58,7 @@ pub(crate) fn plan(key: &[u8], buckets: u32, state: State) -> PlanRecord {
             shard: Some("s3".into()),
             completeness: 1.0,
             end_offsets: BTreeMap::from([("0".into(), 88_120), ("1".into(), 88_034)]),
+            end_offsets_cut: 0,
             config: "5b1c00000000d2a7".into(),
         },
         prediction: Prediction {
