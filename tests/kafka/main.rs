@@ -1,6 +1,6 @@
 //! Against a real Apache Kafka: what mock clusters do not show.
 
-#[allow(dead_code, reason = "each rung uses its part of what the rungs share")]
+#[allow(dead_code, unused_imports, reason = "each rung uses its part of what the rungs share")]
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,14 +1,9 @@
 //! A real Apache Kafka for a test: `tests/tools/kafka` does the work, this calls it and brings the clients.
 //!
-//! No broker outlives the test: it is killed by process id when the value is dropped, and by a watcher of the script when the
-//! test process has ended without dropping it.
+//! No broker outlives the test; see [`Server`].
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, ResourceSpecifier, TopicReplication};
@@ -20,6 +15,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, DeliveryResult, Producer as _,
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{ClientConfig, ClientContext, Offset, TopicPartitionList};
 
+use super::server::{Server, unique};
 use super::wait::now;
 use super::{Record, kcat};
 
@@ -30,8 +26,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Kafka {
     /// `host:port` for `bootstrap.servers`; the same after a restart.
     pub(crate) bootstrap: String,
-    /// The folder of a broker of our own; none where the test command started the broker.
-    own: Option<PathBuf>,
+    /// A broker of our own; none where the test command started it.
+    own: Option<Server>,
 }
 
 impl Kafka {
@@ -52,16 +48,13 @@ impl Kafka {
 
     /// The same with settings of `server.properties`.
     pub(crate) fn start_with(settings: &[(&str, &str)]) -> Self {
-        let brokers = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kafka");
-        remove_leftovers(&brokers);
-        let dir = brokers.join(unique(&std::process::id().to_string()));
-        let owner = std::process::id().to_string();
-        let mut arguments = vec!["start".to_owned(), "--fresh".to_owned(), "--owner".to_owned(), owner];
+        let server = Server::new("kafka");
+        let mut arguments = vec!["start".to_owned(), "--fresh".to_owned()];
         for (name, value) in settings {
             arguments.extend(["--set".to_owned(), format!("{name}={value}")]);
         }
-        let bootstrap = script(&dir, &arguments);
-        Self { bootstrap, own: Some(dir) }
+        let bootstrap = server.start(&arguments);
+        Self { bootstrap, own: Some(server) }
     }
 
     /// A name for a topic, a group or a client that no other test and no other run has.
@@ -102,9 +95,9 @@ impl Kafka {
     }
 
     fn life(&self, command: &str) {
-        let dir =
+        let server =
             self.own.as_ref().expect("only a broker of Kafka::start() may be stopped: the shared one has other users");
-        script(dir, &[command.to_owned()]);
+        server.run(&[command.to_owned()]);
     }
 
     // --- topics ---
@@ -218,6 +211,20 @@ impl Kafka {
         producer.flush(LIMIT).expect("every record is delivered");
     }
 
+    /// Sends records in one transaction and aborts it: they lie on the topic, and who reads committed records must not see them.
+    pub(crate) fn produce_aborted(&self, topic: &str, records: impl IntoIterator<Item = Record>) {
+        let mut config = self.client();
+        config.set("transactional.id", Self::name("aborted"));
+        let producer: BaseProducer<AllDelivered> = config.create_with_context(AllDelivered).expect("a producer");
+        producer.init_transactions(LIMIT).expect("transactions");
+        producer.begin_transaction().expect("a transaction begins");
+        for record in records {
+            send(&producer, topic, &record);
+        }
+        producer.flush(LIMIT).expect("every record is delivered");
+        producer.abort_transaction(LIMIT).expect("a transaction is aborted");
+    }
+
     /// Reads a topic from its beginning to the end that it has now; by partition, then offset.
     pub(crate) fn read_all(&self, topic: &str) -> Vec<Record> {
         let consumer = self.reader("read-all");
@@ -262,40 +269,6 @@ impl Kafka {
             .set("auto.offset.reset", "error");
         config.set("enable.partition.eof", "true").set("check.crcs", "true").create().expect("a consumer")
     }
-}
-
-impl Drop for Kafka {
-    fn drop(&mut self) {
-        if let Some(dir) = &self.own {
-            script(dir, &["kill".to_owned()]);
-            // What is left over is removed by the next test that starts a broker.
-            drop(fs::remove_dir_all(dir));
-        }
-    }
-}
-
-/// Removes the folders of brokers whose test process was ended before it could: their name begins with its process id.
-fn remove_leftovers(brokers: &Path) {
-    for entry in fs::read_dir(brokers).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let gone = name.split('-').next().is_some_and(|owner| !Path::new("/proc").join(owner).exists());
-        if gone && Path::new("/proc/self").exists() {
-            drop(fs::remove_dir_all(entry.path()));
-        }
-    }
-}
-
-fn script(dir: &Path, arguments: &[String]) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools/kafka");
-    let output =
-        Command::new(&script).arg("-C").arg(dir).args(arguments).output().expect("bash runs tests/tools/kafka");
-    assert!(output.status.success(), "tests/tools/kafka {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-fn unique(prefix: &str) -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("{prefix}-{}-{:08x}", NEXT.fetch_add(1, Ordering::Relaxed), rand::random::<u32>())
 }
 
 fn options() -> AdminOptions {

@@ -3,9 +3,13 @@
 pub(crate) mod exposition;
 mod kafka;
 mod kcat;
+mod prometheus;
 mod record;
+mod server;
 mod wait;
 
 pub(crate) use kafka::Kafka;
+pub(crate) use prometheus::{Prometheus, Series};
 pub(crate) use record::Record;
+pub(crate) use server::Server;
 pub(crate) use wait::poll_until;
