@@ -8,7 +8,8 @@ use super::exit::{CommandError, ExitStatus};
 use super::generate::GenerateArgs;
 use super::man::ManArgs;
 use super::output::Output;
-use super::{completions, generate, man};
+use super::run::RunArgs;
+use super::{completions, generate, man, run};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -19,6 +20,8 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Print the manual page
     Man(ManArgs),
+    /// Run the service: read, count, detect, plan, publish
+    Run(RunArgs),
 }
 
 impl Command {
@@ -31,6 +34,7 @@ impl Command {
             Self::Completions(args) => completions::run(&args, output),
             Self::Generate(args) => generate::run(&args, output),
             Self::Man(args) => man::run(&args, output),
+            Self::Run(args) => run::run(&args, output),
         }
     }
 
@@ -39,6 +43,7 @@ impl Command {
     pub const fn default_log_level(&self) -> LevelFilter {
         match self {
             Self::Completions(_) | Self::Generate(_) | Self::Man(_) => LevelFilter::WARN,
+            Self::Run(_) => LevelFilter::INFO,
         }
     }
 }

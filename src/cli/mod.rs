@@ -12,9 +12,11 @@ mod generate;
 pub mod logging;
 mod man;
 mod output;
+mod run;
 
 pub use args::{Cli, ColorChoice, GlobalArgs, LogFormat, OutputFormat};
 pub use command::Command;
 pub use exit::{CommandError, ExitStatus};
 pub use generate::{GenerateArgs, MapperName};
 pub use output::Output;
+pub use run::RunArgs;

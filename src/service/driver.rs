@@ -178,8 +178,10 @@ impl Driver {
 
     fn tick_engine(&mut self, now: EventTime) {
         let begin_ns = self.parts.clock.elapsed_ns();
+        // Without a broker nobody knows where a partition ends: it is not idle, and event time does not run on by the clock.
+        let broker_up = self.parts.source.broker_up();
         for (partition, position, end) in self.parts.source.positions() {
-            let end = end.unwrap_or(Offset(i64::MAX)).max(position);
+            let end = end.filter(|_| broker_up).unwrap_or(Offset(i64::MAX)).max(position);
             self.parts.engine.handle_progress(ReadProgress { partition, position, end, paused: false }, now);
         }
         self.parts.engine.handle_tick(now);

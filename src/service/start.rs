@@ -14,7 +14,7 @@ use super::leader::{Leader, LeaderEnd, LeaderParts};
 use super::stop::Stop;
 use crate::config::{KeyLabel, Settings, Start};
 use crate::control::{LeaderGroup, Publisher};
-use crate::engine::{Engine, EngineSettings};
+use crate::engine::Engine;
 use crate::input::Decoder;
 use crate::observe::{HttpServer, HttpSettings, Readiness, ServeError};
 use crate::plan::Planner;
@@ -97,7 +97,7 @@ impl Service {
             stop: stop.clone(),
             events: Arc::new(Events::new(Arc::clone(&telemetry))),
             readiness: Arc::clone(&readiness),
-            exchange: Arc::new(Exchange::new(settings.keyspaces.len())),
+            exchange: Arc::new(Exchange::new(settings.engine.keyspaces.len())),
         };
         let driver = Driver::new(driver_parts(settings, &shared)?);
         let leader = Leader::new(leader_parts(settings, &shared)?);
@@ -191,7 +191,7 @@ struct Shared {
 }
 
 fn telemetry_settings(settings: &Settings) -> TelemetrySettings {
-    let keyspaces = settings.keyspaces.iter().map(|keyspace| KeyspaceLabels {
+    let keyspaces = settings.engine.keyspaces.iter().map(|keyspace| KeyspaceLabels {
         name: keyspace.name.clone(),
         windows: keyspace.windows.iter().map(|window| window.length).collect(),
     });
@@ -207,7 +207,7 @@ fn telemetry_settings(settings: &Settings) -> TelemetrySettings {
 /// Keys are hashed under the seeds that all instances share and nobody else knows.
 fn secret_of(settings: &Settings) -> [u8; 16] {
     let mut secret = [0; 16];
-    if let Some(keyspace) = settings.keyspaces.first() {
+    if let Some(keyspace) = settings.engine.keyspaces.first() {
         secret[..8].copy_from_slice(&keyspace.counting.seed.to_le_bytes());
         secret[8..].copy_from_slice(&keyspace.plan_seed.to_le_bytes());
     }
@@ -216,7 +216,7 @@ fn secret_of(settings: &Settings) -> [u8; 16] {
 
 /// Name and number of windows of each keyspace.
 fn keyspaces(settings: &Settings) -> Vec<(String, usize)> {
-    settings.keyspaces.iter().map(|keyspace| (keyspace.name.clone(), keyspace.windows.len())).collect()
+    settings.engine.keyspaces.iter().map(|keyspace| (keyspace.name.clone(), keyspace.windows.len())).collect()
 }
 
 fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, StartError> {
@@ -232,14 +232,13 @@ fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, Sta
             Start::Latest => StartAt::Latest,
         },
     })?;
-    let engine = EngineSettings { keyspaces: settings.keyspaces.clone(), time: settings.time };
     Ok(DriverParts {
         clock: shared.clock,
         stop: shared.stop.clone(),
         source,
         topic: settings.source.topic.clone(),
         decoder: Decoder::new(&settings.input),
-        engine: Engine::new(engine),
+        engine: Engine::new(settings.engine.clone()),
         keyspaces: keyspaces(settings),
         stall_timeout: settings.service.stall_timeout,
         events: Arc::clone(&shared.events),
@@ -250,9 +249,9 @@ fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, Sta
 
 /// How far back a start must read so that the longest window is whole.
 fn reach(settings: &Settings) -> Span {
-    let windows = settings.keyspaces.iter().flat_map(|keyspace| &keyspace.windows);
+    let windows = settings.engine.keyspaces.iter().flat_map(|keyspace| &keyspace.windows);
     let longest = windows.map(|window| window.length.saturating_add(window.pane)).max().unwrap_or(Span::ZERO);
-    longest.saturating_add(settings.time.disorder).saturating_add(settings.time.max_ahead)
+    longest.saturating_add(settings.engine.time.disorder).saturating_add(settings.engine.time.max_ahead)
 }
 
 fn leader_parts(settings: &Settings, shared: &Shared) -> Result<LeaderParts, StartError> {
@@ -272,7 +271,7 @@ fn leader_parts(settings: &Settings, shared: &Shared) -> Result<LeaderParts, Sta
         acks_topic: TopicFollower::start(&consumer, &settings.control.acks_topic)?,
         publisher: Publisher::new(settings.kafka.producer_config()?, plan_topic, source, nonce)?,
         planner: Planner::new(settings.plans.clone(), settings.budget, settings.protocol),
-        keyspaces: settings.keyspaces.iter().map(|keyspace| keyspace.name.clone()).collect(),
+        keyspaces: settings.engine.keyspaces.iter().map(|keyspace| keyspace.name.clone()).collect(),
         config_hash: settings.hash.to_string(),
         heartbeat_every: settings.control.heartbeat,
         grace: Span::from_millis(grace.as_millis().saturating_sub(CLOSING.as_millis())),

@@ -1,0 +1,73 @@
+//! `keyheat run`: the service, from start to exit status.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::exit::{CommandError, ExitStatus};
+use super::output::Output;
+use crate::config;
+use crate::service::{Service, ServiceEnd, Stop};
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The configuration; see keyheat check
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Address of the HTTP side, instead of observe.listen
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+}
+
+/// Runs until SIGTERM or SIGINT; a second one ends the process at once.
+///
+/// # Errors
+/// [`CommandError::Usage`] for a configuration with faults; otherwise when a part cannot start or fails.
+pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
+    let text = fs::read_to_string(&args.config)
+        .map_err(|source| CommandError::Io { what: format!("cannot read {}", args.config.display()), source })?;
+    let loaded = config::load(&text).map_err(|faults| {
+        CommandError::Usage(format!("{} has faults; keyheat check lists them\n{faults}", args.config.display()))
+    })?;
+    for warning in &loaded.warnings {
+        output.note(format_args!("{}:{warning}", args.config.display()));
+    }
+    let settings = loaded.settings;
+    let listen = args.listen.unwrap_or(settings.observe.listen);
+    let service = Service::start(&settings, Some(listen)).map_err(|error| CommandError::Failed(Box::new(error)))?;
+    end_on_signals(service.stop_flag())?;
+    if let Some(addr) = service.http_addr() {
+        output.note(format_args!(
+            "reading '{}'; http://{addr}/readyz says what is missing, if anything",
+            settings.source.topic
+        ));
+    }
+    match service.wait() {
+        ServiceEnd::Clean => Ok(ExitStatus::Success),
+        ServiceEnd::Unsent(records) => {
+            let list = records.join("\n  ");
+            output.note(format_args!("stopped with {} wanted records unsent:\n  {list}", records.len()));
+            Ok(ExitStatus::Unsent)
+        }
+        ServiceEnd::Stalled => {
+            output.note("gave up: records wait, a broker answers and nothing moved; the log says which partition");
+            Ok(ExitStatus::Stalled)
+        }
+        ServiceEnd::Failed(what) => Err(CommandError::failed(what)),
+    }
+}
+
+/// The first signal sets the flag, the second finds it set and ends the process.
+fn end_on_signals(stop: &Stop) -> Result<(), CommandError> {
+    for signal in [SIGTERM, SIGINT] {
+        flag::register_conditional_shutdown(signal, ExitStatus::Failed as i32, stop.flag())
+            .and_then(|_| flag::register(signal, stop.flag()))
+            .map_err(|source| CommandError::Io { what: "cannot listen for signals".to_owned(), source })?;
+    }
+    Ok(())
+}
