@@ -1,6 +1,6 @@
 //! Which members of a record are needed, and how values are put together from them.
 
-use super::scan::{self, Node, Text};
+use super::scan::{self, Kind, Node};
 use super::template::{Part, Template};
 
 /// A place in the record or in the decoder's buffer.
@@ -39,36 +39,55 @@ pub(super) enum Extract {
 /// The names of the members that any template needs, each with its slot.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Members {
-    names: Vec<Vec<u8>>,
+    names: Vec<Name>,
     /// Bit `n` is set when a name has `n` bytes; bit 63 when one has 63 or more.
     lengths: u64,
+}
+
+/// A name, and its first eight bytes as a number with zeros behind: most names differ there, or have no more.
+#[derive(Debug, Clone)]
+struct Name {
+    bytes: Vec<u8>,
+    head: u64,
 }
 
 impl Members {
     fn slot(&mut self, name: &str) -> usize {
         let name = name.as_bytes();
-        self.find(name).unwrap_or_else(|| {
+        self.names.iter().position(|known| known.bytes == name).unwrap_or_else(|| {
             self.lengths |= length_bit(name.len());
-            self.names.push(name.to_vec());
+            self.names.push(Name { bytes: name.to_vec(), head: head(name, 0, name.len()) });
             self.names.len() - 1
         })
     }
 
+    /// The slot of the name at `start..end` of `bytes`.
     #[inline]
-    fn find(&self, name: &[u8]) -> Option<usize> {
-        if self.lengths & length_bit(name.len()) == 0 {
+    fn find(&self, bytes: &[u8], start: usize, end: usize) -> Option<usize> {
+        let length = end - start;
+        if self.lengths & length_bit(length) == 0 {
             return None;
         }
-        self.names.iter().position(|known| known == name)
+        let head = head(bytes, start, end);
+        self.names.iter().position(|known| {
+            known.head == head
+                && known.bytes.len() == length
+                && (length <= 8 || bytes.get(start..end) == Some(known.bytes.as_slice()))
+        })
     }
 
     /// Fills `nodes` with the value of each needed member of `record`; of members with one name the last counts.
     #[inline]
     pub(super) fn read(&self, record: &[u8], nodes: &mut Vec<Node>) -> Result<(), scan::NotJson> {
         nodes.clear();
-        nodes.resize(self.names.len(), Node::Null);
+        nodes.resize(self.names.len(), Node::NULL);
         scan::scan_record(record, |name, value| {
-            let slot = if name.escaped { self.find(&plain_name(record, name)) } else { self.find(slice(record, name)) };
+            let slot = if name.kind == Kind::Text {
+                self.find(record, name.start, name.end)
+            } else {
+                let plain = plain_name(record, name);
+                self.find(&plain, 0, plain.len())
+            };
             if let Some(node) = slot.and_then(|slot| nodes.get_mut(slot)) {
                 *node = value;
             }
@@ -80,15 +99,24 @@ fn length_bit(length: usize) -> u64 {
     1 << length.min(63)
 }
 
-fn slice(record: &[u8], text: Text) -> &[u8] {
-    record.get(text.start..text.end).unwrap_or_default()
+/// The first eight bytes of `start..end` as a number; zeros stand for those behind the end.
+#[inline]
+fn head(bytes: &[u8], start: usize, end: usize) -> u64 {
+    let length = end - start;
+    if let Some(chunk) = bytes.get(start..).and_then(|rest| rest.first_chunk::<8>()) {
+        let unused_bits = 8 * 8_usize.saturating_sub(length);
+        return if unused_bits == 64 { 0 } else { u64::from_le_bytes(*chunk) & (u64::MAX >> unused_bits) };
+    }
+    let mut head = [0; 8];
+    head.iter_mut().zip(bytes.get(start..end).unwrap_or_default()).for_each(|(to, from)| *to = *from);
+    u64::from_le_bytes(head)
 }
 
 #[cold]
-fn plain_name(record: &[u8], name: Text) -> Vec<u8> {
+fn plain_name(record: &[u8], name: Node) -> Vec<u8> {
     let mut plain = Vec::new();
     // The scanner has checked the escapes; a name that fails would match nothing.
-    if scan::unescape(slice(record, name), |piece| plain.extend_from_slice(piece)).is_err() {
+    if scan::unescape(name.slice(record), |piece| plain.extend_from_slice(piece)).is_err() {
         plain.clear();
     }
     plain
@@ -137,15 +165,15 @@ impl Recipe {
     #[inline]
     pub(super) fn extract(&self, record: &[u8], nodes: &[Node], buffer: &mut Vec<u8>, limit: usize) -> Extract {
         if let [RecipePart::Pointer { slot, steps }] = self.parts.as_slice() {
-            let (start, end) = match find(record, nodes, *slot, steps) {
-                Node::Text(Text { escaped: true, .. }) => return self.assemble(record, nodes, buffer, limit),
-                Node::Text(Text { start, end, .. }) | Node::Plain { start, end } => (start, end),
-                _ => return Extract::Missing,
+            let node = find(record, nodes, *slot, steps);
+            return match node.kind {
+                Kind::Text | Kind::Plain if node.end - node.start > limit => Extract::TooLong,
+                Kind::Text | Kind::Plain => {
+                    Extract::Found(Piece { in_buffer: false, start: node.start, end: node.end })
+                }
+                Kind::EscapedText => self.assemble(record, nodes, buffer, limit),
+                Kind::Null | Kind::Object | Kind::Array => Extract::Missing,
             };
-            if end - start > limit {
-                return Extract::TooLong;
-            }
-            return Extract::Found(Piece { in_buffer: false, start, end });
         }
         self.assemble(record, nodes, buffer, limit)
     }
@@ -172,21 +200,19 @@ impl Recipe {
 }
 
 fn append(record: &[u8], node: Node, buffer: &mut Vec<u8>) -> bool {
-    match node {
-        Node::Text(text) if text.escaped => {
-            return scan::unescape(slice(record, text), |piece| buffer.extend_from_slice(piece)).is_ok();
+    match node.kind {
+        Kind::Text | Kind::Plain => buffer.extend_from_slice(node.slice(record)),
+        Kind::EscapedText => {
+            return scan::unescape(node.slice(record), |piece| buffer.extend_from_slice(piece)).is_ok();
         }
-        Node::Text(Text { start, end, .. }) | Node::Plain { start, end } => {
-            buffer.extend_from_slice(record.get(start..end).unwrap_or_default());
-        }
-        Node::Null | Node::Object { .. } | Node::Array { .. } => return false,
+        Kind::Null | Kind::Object | Kind::Array => return false,
     }
     true
 }
 
 #[inline]
 fn find(record: &[u8], nodes: &[Node], slot: usize, steps: &[Step]) -> Node {
-    let top = nodes.get(slot).copied().unwrap_or(Node::Null);
+    let top = nodes.get(slot).copied().unwrap_or(Node::NULL);
     if steps.is_empty() { top } else { descend(record, top, steps) }
 }
 
@@ -194,28 +220,31 @@ fn find(record: &[u8], nodes: &[Node], slot: usize, steps: &[Step]) -> Node {
 fn descend(record: &[u8], node: Node, steps: &[Step]) -> Node {
     let mut node = node;
     for step in steps {
-        let mut next = Node::Null;
-        let walked = match (node, step.index) {
-            (Node::Object { start }, _) => scan::visit_members(record, start, &mut |name, value| {
-                let same =
-                    if name.escaped { plain_name(record, name) == step.name } else { slice(record, name) == step.name };
+        let mut next = Node::NULL;
+        let walked = match (node.kind, step.index) {
+            (Kind::Object, _) => scan::visit_members(record, node.start, &mut |name, value| {
+                let same = if name.kind == Kind::Text {
+                    name.slice(record) == step.name
+                } else {
+                    plain_name(record, name) == step.name
+                };
                 if same {
                     next = value;
                 }
             }),
-            (Node::Array { start }, Some(index)) => {
+            (Kind::Array, Some(index)) => {
                 let mut at = 0;
-                scan::visit_elements(record, start, &mut |value| {
+                scan::visit_elements(record, node.start, &mut |value| {
                     if at == index {
                         next = value;
                     }
                     at += 1;
                 })
             }
-            _ => return Node::Null,
+            _ => return Node::NULL,
         };
         if walked.is_err() {
-            return Node::Null;
+            return Node::NULL;
         }
         node = next;
     }

@@ -7,28 +7,38 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotJson;
 
-/// A string of the record: the bytes between its quotes.
+/// A value of the record, or the name of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    /// Where it begins; a text behind its opening quote.
     pub(super) start: usize,
+    /// Where it ends; a text before its closing quote.
     pub(super) end: usize,
-    /// It has at least one escape, so its bytes are not its value.
-    pub(super) escaped: bool,
 }
 
-/// A value of the record.
+/// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Node {
-    /// A string.
-    Text(Text),
-    /// A number or a truth value, as written.
-    Plain { start: usize, end: usize },
+pub(super) enum Kind {
     /// Nothing.
     Null,
-    /// An object, at its opening brace.
-    Object { start: usize },
-    /// An array, at its opening bracket.
-    Array { start: usize },
+    /// A string whose bytes are its value.
+    Text,
+    /// A string with escapes.
+    EscapedText,
+    /// A number or a truth value, as written.
+    Plain,
+    Object,
+    Array,
+}
+
+impl Node {
+    pub(super) const NULL: Self = Self { kind: Kind::Null, start: 0, end: 0 };
+
+    /// Its bytes in the record.
+    pub(super) fn slice(self, record: &[u8]) -> &[u8] {
+        record.get(self.start..self.end).unwrap_or_default()
+    }
 }
 
 /// Containers may be nested this deep: `serde_json`'s limit.
@@ -37,227 +47,221 @@ const MAX_DEPTH: u8 = 127;
 const MAX_PLAIN_DIGITS: usize = 300;
 
 /// Checks the whole record and shows `visit` each member of its object: the name and the value, in their order.
-pub(super) fn scan_record(record: &[u8], mut visit: impl FnMut(Text, Node)) -> Result<(), NotJson> {
+#[inline]
+pub(super) fn scan_record(record: &[u8], mut visit: impl FnMut(Node, Node)) -> Result<(), NotJson> {
+    let mut seen = 0;
+    let at = skip_space(record, 0);
+    let at = members(record, at, 1, &mut seen, &mut visit)?;
+    if skip_space(record, at) != record.len() {
+        return Err(NotJson);
+    }
     // Outside strings only ASCII is syntax, so one check of the whole is the same as one of each string.
-    std::str::from_utf8(record).map_err(|_| NotJson)?;
-    let mut scanner = Scanner::at(record, 0);
-    scanner.skip_space();
-    scanner.members(1, &mut visit)?;
-    scanner.skip_space();
-    if scanner.at == record.len() { Ok(()) } else { Err(NotJson) }
+    if seen & HIGH_BITS != 0 && std::str::from_utf8(record).is_err() {
+        return Err(NotJson);
+    }
+    Ok(())
 }
 
 /// The members of the object at `start` of a record that [`scan_record`] accepted.
-pub(super) fn visit_members(record: &[u8], start: usize, visit: &mut impl FnMut(Text, Node)) -> Result<(), NotJson> {
-    Scanner::at(record, start).members(1, visit)
+pub(super) fn visit_members(record: &[u8], start: usize, visit: &mut impl FnMut(Node, Node)) -> Result<(), NotJson> {
+    members(record, start, 1, &mut 0, visit).map(|_| ())
 }
 
 /// The elements of the array at `start` of a record that [`scan_record`] accepted.
 pub(super) fn visit_elements(record: &[u8], start: usize, visit: &mut impl FnMut(Node)) -> Result<(), NotJson> {
-    Scanner::at(record, start).elements(1, visit)
+    elements(record, start, 1, &mut 0, visit).map(|_| ())
 }
 
-struct Scanner<'r> {
-    bytes: &'r [u8],
+// What follows takes a place in the record and returns the one behind what it read, so that places stay in registers. Bytes
+// of strings are or-ed into `seen`: without a high bit in it all of them were ASCII.
+
+#[inline(always)]
+fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+        at += 1;
+    }
+    at
+}
+
+#[inline(always)]
+fn expect(bytes: &[u8], at: usize, byte: u8) -> Result<usize, NotJson> {
+    if bytes.get(at) == Some(&byte) { Ok(at + 1) } else { Err(NotJson) }
+}
+
+/// An object of nesting `depth`, from its opening brace to behind its closing one.
+#[inline(always)]
+fn members(
+    bytes: &[u8],
     at: usize,
+    depth: u8,
+    seen: &mut u64,
+    visit: &mut impl FnMut(Node, Node),
+) -> Result<usize, NotJson> {
+    let mut at = skip_space(bytes, expect(bytes, at, b'{')?);
+    if depth > MAX_DEPTH {
+        return Err(NotJson);
+    }
+    if bytes.get(at) == Some(&b'}') {
+        return Ok(at + 1);
+    }
+    loop {
+        let (name, behind) = string(bytes, at, seen)?;
+        at = skip_space(bytes, behind);
+        at = skip_space(bytes, expect(bytes, at, b':')?);
+        let (node, behind) = value(bytes, at, depth, seen)?;
+        visit(name, node);
+        at = skip_space(bytes, behind);
+        match bytes.get(at) {
+            Some(b',') => at = skip_space(bytes, at + 1),
+            Some(b'}') => return Ok(at + 1),
+            _ => return Err(NotJson),
+        }
+    }
 }
 
-impl<'r> Scanner<'r> {
-    fn at(bytes: &'r [u8], at: usize) -> Self {
-        Self { bytes, at }
+/// An array of nesting `depth`, from its opening bracket to behind its closing one.
+#[inline(always)]
+fn elements(
+    bytes: &[u8],
+    at: usize,
+    depth: u8,
+    seen: &mut u64,
+    visit: &mut impl FnMut(Node),
+) -> Result<usize, NotJson> {
+    let mut at = skip_space(bytes, expect(bytes, at, b'[')?);
+    if depth > MAX_DEPTH {
+        return Err(NotJson);
     }
+    if bytes.get(at) == Some(&b']') {
+        return Ok(at + 1);
+    }
+    loop {
+        let (node, behind) = value(bytes, at, depth, seen)?;
+        visit(node);
+        at = skip_space(bytes, behind);
+        match bytes.get(at) {
+            Some(b',') => at = skip_space(bytes, at + 1),
+            Some(b']') => return Ok(at + 1),
+            _ => return Err(NotJson),
+        }
+    }
+}
 
-    #[inline]
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+/// An object or array that is looked at only to check it.
+#[inline(never)]
+fn container(bytes: &[u8], at: usize, depth: u8, seen: &mut u64) -> Result<usize, NotJson> {
+    if bytes.get(at) == Some(&b'{') {
+        members(bytes, at, depth, seen, &mut |_, _| {})
+    } else {
+        elements(bytes, at, depth, seen, &mut |_| {})
     }
+}
 
-    #[inline]
-    fn skip_space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
-        }
-    }
+/// Any value inside a container of nesting `depth`.
+#[inline(always)]
+fn value(bytes: &[u8], at: usize, depth: u8, seen: &mut u64) -> Result<(Node, usize), NotJson> {
+    let (kind, end) = match bytes.get(at) {
+        Some(b'"') => return string(bytes, at, seen),
+        Some(b'-' | b'0'..=b'9') => (Kind::Plain, number(bytes, at)?),
+        Some(b't') => (Kind::Plain, word(bytes, at, b"true")?),
+        Some(b'f') => (Kind::Plain, word(bytes, at, b"false")?),
+        Some(b'n') => (Kind::Null, word(bytes, at, b"null")?),
+        Some(b'{') => (Kind::Object, container(bytes, at, depth + 1, seen)?),
+        Some(b'[') => (Kind::Array, container(bytes, at, depth + 1, seen)?),
+        _ => return Err(NotJson),
+    };
+    Ok((Node { kind, start: at, end }, end))
+}
 
-    #[inline]
-    fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
-        if self.peek() == Some(byte) {
-            self.at += 1;
-            Ok(())
-        } else {
-            Err(NotJson)
-        }
-    }
+fn word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, NotJson> {
+    let end = at + word.len();
+    if bytes.get(at..end) == Some(word) { Ok(end) } else { Err(NotJson) }
+}
 
-    /// An object of nesting `depth`, from its opening brace to behind its closing one.
-    #[inline]
-    fn members(&mut self, depth: u8, visit: &mut impl FnMut(Text, Node)) -> Result<(), NotJson> {
-        self.expect(b'{')?;
-        if depth > MAX_DEPTH {
-            return Err(NotJson);
-        }
-        self.skip_space();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(());
-        }
-        loop {
-            let name = self.string()?;
-            self.skip_space();
-            self.expect(b':')?;
-            self.skip_space();
-            let value = self.value(depth)?;
-            visit(name, value);
-            self.skip_space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b'}') => break,
-                _ => return Err(NotJson),
-            }
-            self.skip_space();
-        }
-        self.at += 1;
-        Ok(())
+/// At least one digit.
+#[inline(always)]
+fn digits(bytes: &[u8], start: usize) -> Result<usize, NotJson> {
+    let mut at = start;
+    while matches!(bytes.get(at), Some(b'0'..=b'9')) {
+        at += 1;
     }
+    if at > start { Ok(at) } else { Err(NotJson) }
+}
 
-    /// An array of nesting `depth`, from its opening bracket to behind its closing one.
-    fn elements(&mut self, depth: u8, visit: &mut impl FnMut(Node)) -> Result<(), NotJson> {
-        self.expect(b'[')?;
-        if depth > MAX_DEPTH {
-            return Err(NotJson);
-        }
-        self.skip_space();
-        if self.peek() == Some(b']') {
-            self.at += 1;
-            return Ok(());
-        }
-        loop {
-            let value = self.value(depth)?;
-            visit(value);
-            self.skip_space();
-            match self.peek() {
-                Some(b',') => self.at += 1,
-                Some(b']') => break,
-                _ => return Err(NotJson),
-            }
-            self.skip_space();
-        }
-        self.at += 1;
-        Ok(())
+#[inline(always)]
+fn number(bytes: &[u8], start: usize) -> Result<usize, NotJson> {
+    let mut at = start + usize::from(bytes.get(start) == Some(&b'-'));
+    at = if bytes.get(at) == Some(&b'0') { at + 1 } else { digits(bytes, at)? };
+    if bytes.get(at) == Some(&b'.') {
+        at = digits(bytes, at + 1)?;
     }
+    let has_exponent = matches!(bytes.get(at), Some(b'e' | b'E'));
+    if has_exponent || at - start > MAX_PLAIN_DIGITS { unusual_number(bytes, start, at) } else { Ok(at) }
+}
 
-    /// Any value inside a container of nesting `depth`.
-    #[inline]
-    fn value(&mut self, depth: u8) -> Result<Node, NotJson> {
-        let start = self.at;
-        match self.peek() {
-            Some(b'"') => Ok(Node::Text(self.string()?)),
-            Some(b'-' | b'0'..=b'9') => {
-                self.number()?;
-                Ok(Node::Plain { start, end: self.at })
-            }
-            Some(b't') => self.word(b"true").map(|()| Node::Plain { start, end: self.at }),
-            Some(b'f') => self.word(b"false").map(|()| Node::Plain { start, end: self.at }),
-            Some(b'n') => self.word(b"null").map(|()| Node::Null),
-            Some(b'{') => self.members(depth + 1, &mut |_, _| {}).map(|()| Node::Object { start }),
-            Some(b'[') => self.elements(depth + 1, &mut |_| {}).map(|()| Node::Array { start }),
-            _ => Err(NotJson),
-        }
+/// A number that may be beyond a double, read up to its exponent: judged by `serde_json` itself.
+#[cold]
+fn unusual_number(bytes: &[u8], start: usize, mut at: usize) -> Result<usize, NotJson> {
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        let has_sign = matches!(bytes.get(at + 1), Some(b'+' | b'-'));
+        at = digits(bytes, at + 1 + usize::from(has_sign))?;
     }
+    let number = bytes.get(start..at).unwrap_or_default();
+    serde_json::from_slice::<serde_json::Value>(number).map(|_| at).map_err(|_| NotJson)
+}
 
-    fn word(&mut self, word: &[u8]) -> Result<(), NotJson> {
-        let end = self.at + word.len();
-        if self.bytes.get(self.at..end) == Some(word) {
-            self.at = end;
-            Ok(())
-        } else {
-            Err(NotJson)
-        }
+/// A string, from its opening quote to behind its closing one.
+#[inline(always)]
+fn string(bytes: &[u8], at: usize, seen: &mut u64) -> Result<(Node, usize), NotJson> {
+    let start = expect(bytes, at, b'"')?;
+    let end = find_special(bytes, start, seen).ok_or(NotJson)?;
+    if bytes.get(end) == Some(&b'"') {
+        return Ok((Node { kind: Kind::Text, start, end }, end + 1));
     }
+    let end = escaped_end(bytes, start, end, seen)?;
+    Ok((Node { kind: Kind::EscapedText, start, end }, end + 1))
+}
 
-    fn digits(&mut self) -> Result<(), NotJson> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        if self.at > start { Ok(()) } else { Err(NotJson) }
-    }
-
-    #[inline]
-    fn number(&mut self) -> Result<(), NotJson> {
-        let start = self.at;
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        if self.peek() == Some(b'0') {
-            self.at += 1;
-        } else {
-            self.digits()?;
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        let mut in_range = self.at - start <= MAX_PLAIN_DIGITS;
-        if matches!(self.peek(), Some(b'e' | b'E')) {
-            self.at += 1;
-            if matches!(self.peek(), Some(b'+' | b'-')) {
-                self.at += 1;
-            }
-            self.digits()?;
-            in_range = false;
-        }
-        if in_range { Ok(()) } else { self.check_range(start) }
-    }
-
-    /// Rare forms of numbers are judged by `serde_json` itself: it refuses those beyond a double.
-    #[cold]
-    fn check_range(&self, start: usize) -> Result<(), NotJson> {
-        let number = self.bytes.get(start..self.at).unwrap_or_default();
-        serde_json::from_slice::<serde_json::Value>(number).map(|_| ()).map_err(|_| NotJson)
-    }
-
-    #[inline]
-    fn string(&mut self) -> Result<Text, NotJson> {
-        self.expect(b'"')?;
-        let start = self.at;
-        let mut escaped = false;
-        loop {
-            let at = find_special(self.bytes, self.at).ok_or(NotJson)?;
-            match self.bytes.get(at) {
-                Some(b'"') => {
-                    self.at = at + 1;
-                    if escaped {
-                        unescape(self.bytes.get(start..at).unwrap_or_default(), |_| {})?;
-                    }
-                    return Ok(Text { start, end: at, escaped });
-                }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.at = at + 2;
-                }
-                _ => return Err(NotJson), // a control character
-            }
+/// The closing quote of a string whose first special byte is at `at`.
+#[cold]
+fn escaped_end(bytes: &[u8], start: usize, mut at: usize, seen: &mut u64) -> Result<usize, NotJson> {
+    loop {
+        match bytes.get(at) {
+            Some(b'\\') => at = find_special(bytes, at + 2, seen).ok_or(NotJson)?,
+            Some(b'"') => break,
+            _ => return Err(NotJson), // a control character
         }
     }
+    // What an escape skips may lie outside ASCII; it is then no escape.
+    unescape(bytes.get(start..at).unwrap_or_default(), |_| {})?;
+    Ok(at)
 }
 
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// The place of the first quote, backslash or control character from `from` on.
-#[inline]
-fn find_special(bytes: &[u8], from: usize) -> Option<usize> {
+#[inline(always)]
+fn find_special(bytes: &[u8], from: usize, seen: &mut u64) -> Option<usize> {
     let mut at = from;
     while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
-        let found = special_bytes(u64::from_le_bytes(*chunk));
+        let word = u64::from_le_bytes(*chunk);
+        *seen |= word;
+        let found = special_bytes(word);
         if found != 0 {
             return Some(at + found.trailing_zeros() as usize / 8);
         }
         at += 8;
     }
-    let rest = bytes.get(at..)?;
-    rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).map(|index| at + index)
+    find_special_at_end(bytes, at, seen)
+}
+
+/// The same in the last few bytes of the record.
+fn find_special_at_end(bytes: &[u8], from: usize, seen: &mut u64) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    let length = rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20)?;
+    rest.iter().take(length).for_each(|&byte| *seen |= u64::from(byte));
+    Some(from + length)
 }
 
 /// The high bit of each byte of `word` that ends a plain run. A borrow may mark a byte above a marked one wrongly, so
@@ -338,10 +342,10 @@ mod tests {
             for length in 0..24 {
                 for filler in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff] {
                     let mut bytes = vec![filler; length];
-                    assert_eq!(find_special(&bytes, 0), None);
+                    assert_eq!(find_special(&bytes, 0, &mut 0), None);
                     bytes.push(special);
                     bytes.extend([b'"', filler, b'\\']);
-                    assert_eq!(find_special(&bytes, 0), Some(length));
+                    assert_eq!(find_special(&bytes, 0, &mut 0), Some(length));
                 }
             }
         }
