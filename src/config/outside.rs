@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use super::events::TOPIC;
-use super::kind::{Choice, Flag, Length, Parsed};
+use super::kind::{Choice, Flag, Length, Parsed, Text};
 use super::section::Section;
 use super::settings::{ControlSettings, KeyLabel, ObserveSettings, ServiceSettings};
 use crate::units::Span;
@@ -12,6 +12,15 @@ const KEY_LABEL: Choice<KeyLabel> =
     Choice(&[("plain", KeyLabel::Plain), ("hash", KeyLabel::Hash), ("off", KeyLabel::Off)]);
 
 const ADDRESS: Parsed<SocketAddr> = Parsed::new("an address and a port, e.g. \"127.0.0.1:9464\" or \"[::1]:9464\"");
+
+/// The most names in `allowed_hosts`.
+const MAX_HOSTS: usize = 16;
+
+const HOST: Text = Text {
+    rule: "the name of a host without its port: letters, digits, '.' and '-', e.g. \"keyheat.example.org\"",
+    max_bytes: 253,
+    allowed: |text| text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-')),
+};
 
 pub(super) fn control(root: &Section<'_, '_>, input_topic: &str) -> ControlSettings {
     let section = root.section("control");
@@ -39,6 +48,7 @@ pub(super) fn observe(root: &Section<'_, '_>) -> ObserveSettings {
     let default = ObserveSettings::default();
     let listen = section.or("listen", &ADDRESS, default.listen);
     let listen_public = section.or("listen_public", &Flag, false);
+    let allowed_hosts = section.list("allowed_hosts", &HOST, 0..MAX_HOSTS + 1, Vec::new());
     let key_label = section.or("key_label", &KEY_LABEL, default.key_label);
     if section.are_sound(&["listen", "listen_public"]) && !listen.ip().is_loopback() && !listen_public {
         section.fault(
@@ -48,7 +58,7 @@ pub(super) fn observe(root: &Section<'_, '_>) -> ObserveSettings {
         );
     }
     section.finish();
-    ObserveSettings { listen, key_label }
+    ObserveSettings { listen, allowed_hosts, key_label }
 }
 
 pub(super) fn service(root: &Section<'_, '_>) -> ServiceSettings {

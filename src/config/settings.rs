@@ -200,6 +200,8 @@ impl Default for ControlSettings {
 pub struct ObserveSettings {
     /// Address of the HTTP side.
     pub listen: SocketAddr,
+    /// Names by which it may be asked for, besides `localhost` and any IP address.
+    pub allowed_hosts: Vec<String>,
     /// How keys are shown in labels, pages and logs.
     pub key_label: KeyLabel,
 }
@@ -211,7 +213,7 @@ impl ObserveSettings {
 
 impl Default for ObserveSettings {
     fn default() -> Self {
-        Self { listen: Self::DEFAULT_LISTEN, key_label: KeyLabel::default() }
+        Self { listen: Self::DEFAULT_LISTEN, allowed_hosts: Vec::new(), key_label: KeyLabel::default() }
     }
 }
 

@@ -220,7 +220,7 @@ fn a_file_that_is_too_long_is_refused_and_many_faults_are_counted() {
 }
 
 /// Lines of the file that has everything, what to put in their place, and the key that is then at fault.
-const PLANTED: [(&str, &str, &str); 30] = [
+const PLANTED: [(&str, &str, &str); 31] = [
     ("seed = \"00000000000000ff\"", "seed = 7", "seed"),
     ("client_id = \"keyheat-eu\"", "client_id = \"a b\"", "kafka.client_id"),
     ("sasl_username = \"keyheat\"", "sasl_username = \"\"", "kafka.sasl_username"),
@@ -250,6 +250,7 @@ const PLANTED: [(&str, &str, &str); 30] = [
     ("hold_limit = \"1s\"", "hold_limit = \"20s\"", "protocol.hold_limit"),
     ("heartbeat = \"2s\"", "heartbeat = \"2h\"", "control.heartbeat"),
     ("listen_public = true", "listen_public = false", "observe.listen"),
+    ("allowed_hosts = [\"keyheat\"]", "allowed_hosts = [\"keyheat:9464\"]", "observe.allowed_hosts[0]"),
     ("stall_timeout = \"2m\"", "stall_timeout = \"10s\"", "service.stall_timeout"),
 ];
 

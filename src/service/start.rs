@@ -88,7 +88,9 @@ impl Service {
         let readiness = Arc::new(Readiness::new());
         let http = match listen {
             Some(addr) => {
-                Some(HttpServer::start(HttpSettings::new(addr), Arc::clone(&telemetry), Arc::clone(&readiness))?)
+                let mut http = HttpSettings::new(addr);
+                http.allowed_hosts.clone_from(&settings.observe.allowed_hosts);
+                Some(HttpServer::start(http, Arc::clone(&telemetry), Arc::clone(&readiness))?)
             }
             None => None,
         };
