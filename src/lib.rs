@@ -38,9 +38,9 @@ pub mod units;
 
 pub mod input;
 
-pub mod engine;
-
 pub mod protocol;
+
+pub mod engine;
 
 pub mod plan;
 
