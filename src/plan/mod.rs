@@ -2,16 +2,29 @@
 //!
 //! Pure: the same view of the world and the same time give the same decisions.
 
+mod advising;
+mod beginning;
+mod evidence;
+mod hindrance;
 mod mapper;
+mod memory;
+pub mod migration;
 mod operation;
+mod placement;
 mod policy;
+mod running;
 mod settings;
+mod sizing;
+mod view;
 mod world;
 
+pub use hindrance::Hindrance;
 pub use mapper::{Mapper, MapperKind, ShardHash};
 pub use operation::Operation;
+pub use placement::{Place, Placement, SEARCHED, bucket_key, predict, search};
 pub use policy::Planner;
 pub use settings::{BudgetSettings, Mode, PlanSettings, ProtocolSettings};
+pub use sizing::{Cause, Load, Size, Sizing, size};
 pub use world::World;
 
 pub use crate::protocol::{Action, Advice};

@@ -335,6 +335,11 @@ mod seed_hex {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Why: the numbers behind the decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
@@ -358,8 +363,11 @@ pub struct Evidence {
     pub shard: Option<String>,
     /// Input partitions with fresh counts / partitions that exist.
     pub completeness: f64,
-    /// For each input partition the offset up to which was counted.
+    /// For each input partition the offset up to which was counted; the first 64 partitions.
     pub end_offsets: std::collections::BTreeMap<String, i64>,
+    /// How many more partitions there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub end_offsets_cut: u64,
     /// Hash of the configuration: 16 hexadecimal digits.
     pub config: String,
 }

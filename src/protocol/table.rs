@@ -437,6 +437,12 @@ impl PlanTable {
         self.shadowed.iter()
     }
 
+    /// True when the newest record of the key in the log is not the one in force: refused by the fence, or not to be read.
+    #[must_use]
+    pub fn is_troubled(&self, key: &PlanKey) -> bool {
+        self.unreadable.contains_key(key) || self.shadowed.contains_key(&PlanTopicKey::Plan(key.clone()))
+    }
+
     /// The value with which the leader answers a shadowed key; none for a tombstone. It is the accepted one, without its `not_after`:
     /// that limits how late a decision may arrive, and this one has arrived.
     #[must_use]

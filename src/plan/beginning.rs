@@ -1,0 +1,218 @@
+//! Migrations to begin: which key, to how many buckets, and where.
+
+use super::advising;
+use super::evidence;
+use super::hindrance::Hindrance;
+use super::memory::Memory;
+use super::migration::{self, Order, Standing};
+use super::operation::Operation;
+use super::placement::{self, Place, Placement};
+use super::running::Running;
+use super::settings::{Mode, PlanSettings};
+use super::sizing::{self, Load, Size, Sizing};
+use super::view::{View, is_within};
+use crate::engine::HotKey;
+use crate::protocol::{Layout, PlanEntry, PlanKey, PlanRecord, Prediction, plan_seed};
+
+/// A change that a key wants.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Change {
+    /// From the bare key to so many buckets.
+    Split(Size),
+    /// To twice as many, on the way to this size.
+    Grow(Size),
+    /// To half as many.
+    Shrink,
+    /// Back to the bare key.
+    Withdraw,
+}
+
+impl Change {
+    /// True for a change that takes buckets away: never on incomplete counts, and one a minute.
+    const fn cools(self) -> bool {
+        matches!(self, Self::Shrink | Self::Withdraw)
+    }
+}
+
+/// Looks for the one migration that begins next.
+pub(super) struct Beginning<'a> {
+    pub(super) view: &'a View<'a>,
+    pub(super) memory: &'a Memory,
+}
+
+impl Beginning<'_> {
+    /// The change that a hot key wants: none when it is as it should be.
+    pub(super) fn heats(
+        &self,
+        hot: &HotKey,
+        settings: &PlanSettings,
+        standing: &Standing,
+    ) -> Result<Option<Change>, Hindrance> {
+        let load = Load::at_peak(hot);
+        if standing.write.is_bare() {
+            if advising::is_mostly_reads(&load) {
+                return Err(Hindrance::Reads);
+            }
+            if advising::is_one_caller(hot) {
+                return Err(Hindrance::OneCaller);
+            }
+        }
+        let size = match sizing::size(&load, settings) {
+            Sizing::Split(size) => size,
+            // A key that is split already is not hindered by what keeps it from growing.
+            _ if !standing.write.is_bare() => return Ok(None),
+            Sizing::Undecided { events, needed } => return Err(Hindrance::Undecided { events, needed }),
+            Sizing::NoRequestIds { share } => return Err(Hindrance::NoRequestIds(share)),
+            Sizing::LittleGain { gain, cause } => return Err(Hindrance::LittleGain { gain, cause }),
+        };
+        if standing.write.is_bare() {
+            Ok(Some(Change::Split(size)))
+        } else {
+            Ok((size.buckets > standing.write.buckets()).then_some(Change::Grow(size)))
+        }
+    }
+
+    /// The change that a key wants which is no longer as hot.
+    pub(super) fn cools(&self, key: &PlanKey, settings: &PlanSettings, standing: &Standing) -> Option<Change> {
+        if standing.write.is_bare() || standing.read.len() > 1 {
+            return None;
+        }
+        let now = self.view.now;
+        if self.memory.cool_for(key, now).is_some_and(|cool| cool >= settings.quiet) {
+            Some(Change::Withdraw)
+        } else if self.memory.small_for(key, now).is_some_and(|small| small >= settings.quiet) {
+            Some(Change::Shrink)
+        } else {
+            None
+        }
+    }
+
+    /// What keeps a change from beginning now, beside what the key itself is like.
+    pub(super) fn hindrance(
+        &self,
+        key: &PlanKey,
+        entry: Option<&PlanEntry>,
+        settings: &PlanSettings,
+        change: Change,
+        running: &Running<'_>,
+    ) -> Option<Hindrance> {
+        let (view, budget) = (self.view, self.view.budget);
+        let listed =
+            settings.block.contains(&key.key) || !settings.allow.is_empty() && !settings.allow.contains(&key.key);
+        // What a router is told to enter is not left at once: dwell runs from the record that ended the last migration.
+        let dwells = entry.is_some_and(|entry| {
+            running.age(key, entry) < budget.min_dwell
+                || is_within(&entry.record.decided_at, view.now, budget.min_dwell)
+        });
+        let splits_more = matches!(change, Change::Split(_));
+        if settings.mode == Mode::Observe {
+            Some(Hindrance::Observed)
+        } else if !view.world.condition.is_settled() || change.cools() && !view.absence_counts() {
+            Some(Hindrance::Unsettled)
+        } else if budget.freeze {
+            Some(Hindrance::Frozen)
+        } else if listed && !change.cools() {
+            Some(Hindrance::Listed)
+        } else if self.memory.rests(key, view.now) {
+            Some(Hindrance::Refused)
+        } else if dwells {
+            Some(Hindrance::Dwell)
+        } else {
+            view.over_budget(settings.mode, splits_more, change.cools()).map(Hindrance::Budget)
+        }
+    }
+
+    /// The first record of a change.
+    pub(super) fn first_record(
+        &self,
+        key: &PlanKey,
+        settings: &PlanSettings,
+        record: Option<&PlanRecord>,
+        standing: &Standing,
+        change: Change,
+    ) -> Result<Operation, Hindrance> {
+        let hot = self.view.heat(key);
+        let current = standing.write;
+        let buckets = match change {
+            Change::Split(size) => size.buckets,
+            Change::Grow(_) => current.buckets().saturating_mul(2),
+            Change::Shrink => current.buckets() / 2,
+            Change::Withdraw => 1,
+        };
+        let seed = match record {
+            Some(record) if !current.is_bare() => record.bucket.seed,
+            _ => plan_seed(&key.key, settings.seed),
+        };
+        let (first, prediction) = match hot {
+            Some(hot) => self.placed(key, hot, settings, current, buckets),
+            None => (current.first(), cooled_prediction()),
+        };
+        let evidence = match (hot, record) {
+            (Some(hot), _) => evidence::of(hot, self.view.world),
+            (None, Some(record)) => evidence::of_absence(&record.evidence, self.view.world),
+            (None, None) => return Err(Hindrance::Unsettled),
+        };
+        let order = Order {
+            key: key.clone(),
+            version: self.view.world.next,
+            buckets,
+            first,
+            seed,
+            writes: settings.writes,
+            history: settings.history,
+            evidence,
+            prediction,
+            decided_at: self.view.now.to_rfc3339(),
+            not_after: self.view.now.saturating_add(self.view.protocol.not_after).to_rfc3339(),
+        };
+        let record = match settings.mode {
+            Mode::Propose => migration::propose(order, standing)?,
+            Mode::Observe | Mode::Auto => migration::begin(order, standing)?,
+        };
+        Ok(Operation::Put(Box::new(record)))
+    }
+
+    /// Where the buckets go, and what that is expected to do.
+    fn placed(
+        &self,
+        key: &PlanKey,
+        hot: &HotKey,
+        settings: &PlanSettings,
+        current: Layout,
+        buckets: u32,
+    ) -> (u32, Prediction) {
+        let load = Load::at_peak(hot);
+        let scans = load.scan_share();
+        let points: Vec<f64> = load.shares(buckets);
+        let shares: Vec<f64> = points.iter().map(|share| share * (1.0 - scans) + scans).collect();
+        let place = Place {
+            mapper: settings.mapper.as_ref(),
+            key: &key.key,
+            shares: &shares,
+            shards: self.view.shards(hot),
+            own: &hot.shards,
+        };
+        // Growth and shrinking keep the first label: ids whose bucket stays the same then stay where they are.
+        let layout = match buckets {
+            1 => Ok(Layout::BARE),
+            buckets => Layout::split(1, buckets, current.first()),
+        };
+        let placement = match layout {
+            Ok(layout) if !current.is_bare() => placement::predict(&place, layout),
+            _ => placement::search(&place),
+        };
+        let Placement { first, hottest_shard_before, hottest_shard_after } = placement;
+        let prediction = Prediction {
+            hottest_bucket_share: points.iter().copied().fold(0.0, f64::max),
+            hottest_shard_before,
+            hottest_shard_after,
+            added_load: scans * f64::from(buckets - 1),
+        };
+        (first, prediction)
+    }
+}
+
+/// A key that is counted no more is one place again, and its load is too small to be seen on a shard.
+const fn cooled_prediction() -> Prediction {
+    Prediction { hottest_bucket_share: 1.0, hottest_shard_before: None, hottest_shard_after: None, added_load: 0.0 }
+}

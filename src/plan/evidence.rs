@@ -1,0 +1,61 @@
+//! The numbers behind a decision, as they go into its record (I9).
+
+use super::world::World;
+use crate::engine::HotKey;
+use crate::protocol::Evidence;
+use crate::units::Estimate;
+
+/// The most partitions whose offsets a record lists: more would not fit.
+const MAX_LISTED_PARTITIONS: usize = 64;
+/// The longest name of a shard in a record, in characters.
+const MAX_SHARD_CHARS: usize = 64;
+
+/// What is known of a hot key and of the input behind it.
+pub(super) fn of(hot: &HotKey, world: &World<'_>) -> Evidence {
+    let offsets = world.end_offsets.iter().take(MAX_LISTED_PARTITIONS);
+    Evidence {
+        rule: hot.reason.rule.label().to_owned(),
+        window_ms: hot.reason.window.as_millis(),
+        count: hot.reason.count,
+        threshold: hot.reason.threshold,
+        rate_per_s: hot.peak.as_per_second(),
+        median: hot.reason.median.map(|median| median.upper),
+        reads: hot.operations.reads + hot.operations.scans,
+        writes: hot.operations.writes,
+        shard: hot.shards.first().map(|(shard, _)| shown(shard)),
+        completeness: world.completeness,
+        end_offsets: offsets.map(|(partition, offset)| (partition.0.to_string(), offset.0)).collect(),
+        end_offsets_cut: cut(world),
+        config: world.config_hash.to_owned(),
+    }
+}
+
+/// A name for people: bytes that are not visible ASCII are escaped, unless all is UTF-8.
+pub(super) fn shown(name: &[u8]) -> String {
+    match std::str::from_utf8(name) {
+        Ok(text) => text.chars().take(MAX_SHARD_CHARS).collect(),
+        Err(_) => name.escape_ascii().to_string().chars().take(MAX_SHARD_CHARS).collect(),
+    }
+}
+
+/// What is known of a key that is neither hot nor suspect: below the threshold that it was split by, on all input.
+pub(super) fn of_absence(before: &Evidence, world: &World<'_>) -> Evidence {
+    let offsets = world.end_offsets.iter().take(MAX_LISTED_PARTITIONS);
+    Evidence {
+        count: Estimate { lower: 0, upper: before.threshold.saturating_sub(1) },
+        rate_per_s: 0.0,
+        median: None,
+        reads: 0,
+        writes: 0,
+        shard: None,
+        completeness: world.completeness,
+        end_offsets: offsets.map(|(partition, offset)| (partition.0.to_string(), offset.0)).collect(),
+        end_offsets_cut: cut(world),
+        config: world.config_hash.to_owned(),
+        ..before.clone()
+    }
+}
+
+fn cut(world: &World<'_>) -> u64 {
+    u64::try_from(world.end_offsets.len().saturating_sub(MAX_LISTED_PARTITIONS)).unwrap_or(u64::MAX)
+}

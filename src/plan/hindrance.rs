@@ -1,0 +1,107 @@
+//! Why nothing begins for a hot key: for `explain`, the page and a counter.
+
+use super::migration::{CannotBegin, Wait};
+use super::sizing::Cause;
+
+/// Why nothing begins for a hot key, or why its migration stands still.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum Hindrance {
+    /// The keyspace is only observed.
+    #[error("mode is observe: nothing is planned")]
+    Observed,
+    /// The window is cold, or the input is behind.
+    #[error("counts cannot be trusted yet: the window is warming up or the input is behind")]
+    Unsettled,
+    /// Planning is frozen.
+    #[error("planning is frozen")]
+    Frozen,
+    /// The key is not among those that may be split, or among those that may not.
+    #[error("the allow or block list keeps the key as it is")]
+    Listed,
+    /// As many keys are split, or as many migrations were begun in the last minute, as may be.
+    #[error("the budget is used up: {0}")]
+    Budget(&'static str),
+    /// The key's last migration ended too short a time ago.
+    #[error("the last migration of the key ended less than min_dwell ago")]
+    Dwell,
+    /// A router could not obey the key's last plan.
+    #[error("a router refused the key's last plan; it rests")]
+    Refused,
+    /// Too few events were counted by bucket.
+    #[error("undecided: {events} events counted by bucket, {needed} needed")]
+    Undecided {
+        /// Counted.
+        events: u64,
+        /// Needed.
+        needed: u64,
+    },
+    /// Request ids are missing.
+    #[error("no request ids: {0:.3} of the events have none to choose a bucket by")]
+    NoRequestIds(f64),
+    /// Buckets do not help enough.
+    #[error("even the most buckets cut the hottest part only {gain:.2} times")]
+    LittleGain {
+        /// By which factor they would cut it.
+        gain: f64,
+        /// What keeps it hot.
+        cause: Cause,
+    },
+    /// Mostly reads: advice is given instead.
+    #[error("mostly reads: caching or replicas help, buckets do not")]
+    Reads,
+    /// One caller makes the heat: advice is given instead.
+    #[error("one caller makes the heat: limit it")]
+    OneCaller,
+    /// The record cannot be made.
+    #[error(transparent)]
+    Record(#[from] CannotBegin),
+    /// The key's migration waits.
+    #[error("its migration waits for {}", .0.label())]
+    Waits(Wait),
+    /// The newest record of the key cannot be read, or is to be answered first.
+    #[error("the newest record of the key in the log is not the one that is in force")]
+    Troubled,
+}
+
+impl Hindrance {
+    /// Every label that [`Hindrance::label`] gives.
+    pub const LABELS: [&'static str; 15] = [
+        "observed",
+        "unsettled",
+        "frozen",
+        "listed",
+        "budget",
+        "dwell",
+        "refused",
+        "undecided",
+        "no_request_ids",
+        "little_gain",
+        "reads",
+        "one_caller",
+        "record",
+        "waits",
+        "troubled",
+    ];
+
+    /// The value of the label `reason`.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Observed => "observed",
+            Self::Unsettled => "unsettled",
+            Self::Frozen => "frozen",
+            Self::Listed => "listed",
+            Self::Budget(_) => "budget",
+            Self::Dwell => "dwell",
+            Self::Refused => "refused",
+            Self::Undecided { .. } => "undecided",
+            Self::NoRequestIds(_) => "no_request_ids",
+            Self::LittleGain { .. } => "little_gain",
+            Self::Reads => "reads",
+            Self::OneCaller => "one_caller",
+            Self::Record(_) => "record",
+            Self::Waits(_) => "waits",
+            Self::Troubled => "troubled",
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Migrations that run: what each of them needs next.
+
+use std::collections::BTreeSet;
+
+use super::memory::Memory;
+use super::migration::{self, Facts, Step, Wait};
+use super::operation::Operation;
+use super::policy::Rank;
+use super::settings::Mode;
+use super::view::{View, cools_down};
+use crate::protocol::{Layout, PlanEntry, PlanKey, State};
+use crate::units::Span;
+
+/// One plan of the table and what becomes of it.
+pub(super) struct Running<'a> {
+    pub(super) view: &'a View<'a>,
+    pub(super) memory: &'a Memory,
+    pub(super) approved: &'a BTreeSet<PlanKey>,
+    /// A key is in hold: no other may be.
+    pub(super) holding: bool,
+}
+
+/// What a plan needs.
+pub(super) enum Need {
+    /// This, so urgently.
+    Send(Rank, Operation),
+    /// Something from outside.
+    Wait(Wait),
+    /// Nothing: the next migration may begin.
+    Nothing,
+}
+
+impl Running<'_> {
+    /// What the plan of `key` needs.
+    pub(super) fn need(&self, key: &PlanKey, entry: &PlanEntry) -> Need {
+        let record = &entry.record;
+        // A new leader has not seen how long a hold has lasted: it turns every one back first.
+        if record.state == State::Hold && entry.version.epoch != self.view.world.next.epoch {
+            return migration::turn_back(record).map_or(Need::Nothing, |record| put(Rank::TurnBack, record));
+        }
+        if let Some(need) = self.given_up(key, entry) {
+            return need;
+        }
+        match migration::next(record, &self.facts(key, entry)) {
+            Step::Next(next) => {
+                let rank = match (record.state, next.state) {
+                    (State::Hold, State::Prepare) => Rank::TurnBack,
+                    (State::Hold, _) => Rank::LeaveHold,
+                    (_, State::Hold) => Rank::Hold,
+                    _ => Rank::Advance,
+                };
+                Need::Send(rank, Operation::Put(next))
+            }
+            Step::Wait(Wait::Approval) => self.approval(key, entry),
+            Step::Wait(wait) => Need::Wait(wait),
+            Step::Done => self.ended(key, entry),
+        }
+    }
+
+    fn facts(&self, key: &PlanKey, entry: &PlanEntry) -> Facts {
+        let (view, acks) = (self.view, self.view.world.acks);
+        let migration = entry.record.migration;
+        let enough = acks.routers().len() >= view.protocol.expect_routers;
+        let expire_after = view.settings(key).map_or(Span::ZERO, |settings| settings.expire_after);
+        let backfill = acks.backfill(key, migration.to.number());
+        let retired = acks.retired(key, migration.from.number());
+        Facts {
+            acknowledged: enough && acks.acknowledged(key, entry.version),
+            refused: acks.refusal(key, entry.version).is_some(),
+            may_hold: !self.holding && self.memory.may_hold(key, view.now),
+            held_too_long: self.memory.seen_at(key).is_some_and(|at| view.now.since(at) >= view.protocol.hold_limit),
+            moved: backfill.is_some_and(|report| report.proves(migration.version)),
+            // A keyspace that is no longer configured has no span: nothing is said to have expired.
+            expired: !expire_after.is_zero() && self.age(key, entry) >= expire_after,
+            retired: retired.is_some_and(|report| report.proves(migration.version)),
+        }
+    }
+
+    /// How long the record has been in the log, or has been seen where the log keeps no time.
+    pub(super) fn age(&self, key: &PlanKey, entry: &PlanEntry) -> Span {
+        let since = entry.log_time.or_else(|| self.memory.seen_at(key));
+        since.map_or(Span::ZERO, |since| self.view.now.since(since))
+    }
+
+    /// A proposal, or a prepare that routers have not let on, whose reason has gone.
+    fn given_up(&self, key: &PlanKey, entry: &PlanEntry) -> Option<Need> {
+        let record = &entry.record;
+        if !matches!(record.state, State::Proposed | State::Prepare) {
+            return None;
+        }
+        let quiet = self.view.settings(key).map(|settings| settings.quiet)?;
+        let gone = if cools_down(record) {
+            let fits = !record.migration.to.is_bare() && self.view.fits_in_half(key, record);
+            self.view.hot(key).is_some() && !fits
+        } else {
+            self.memory.cool_for(key, self.view.now).is_some_and(|cool| cool >= quiet)
+        };
+        if !gone {
+            return None;
+        }
+        let never_split = record.state == State::Proposed && record.read == [Layout::BARE];
+        if never_split {
+            return Some(Need::Send(Rank::GiveUp, Operation::Remove(key.clone())));
+        }
+        migration::turn_round(record).map(|record| put(Rank::GiveUp, record))
+    }
+
+    fn approval(&self, key: &PlanKey, entry: &PlanEntry) -> Need {
+        let view = self.view;
+        let Some(settings) = view.settings(key) else { return Need::Wait(Wait::Approval) };
+        let approved = self.approved.contains(key) || settings.mode == Mode::Auto;
+        let cools = cools_down(&entry.record);
+        let splits_more = entry.record.read == [Layout::BARE];
+        let may_begin = view.world.condition.is_settled()
+            && !view.budget.freeze
+            && (!cools || view.absence_counts())
+            && view.over_budget(Mode::Auto, splits_more, cools).is_none();
+        if !approved || !may_begin {
+            return Need::Wait(Wait::Approval);
+        }
+        let not_after = view.now.saturating_add(view.protocol.not_after).to_rfc3339();
+        let prepared = migration::approve(&entry.record, view.world.next, view.now.to_rfc3339(), not_after);
+        prepared.map_or(Need::Wait(Wait::Approval), |record| put(Rank::Begin, record))
+    }
+
+    /// A migration that is over: a key back in the bare layout loses its record after a while.
+    fn ended(&self, key: &PlanKey, entry: &PlanEntry) -> Need {
+        let bare = entry.record.read == [Layout::BARE];
+        if bare && self.age(key, entry) >= self.view.protocol.tombstone_after {
+            Need::Send(Rank::End, Operation::Remove(key.clone()))
+        } else {
+            Need::Nothing
+        }
+    }
+}
+
+fn put(rank: Rank, record: crate::protocol::PlanRecord) -> Need {
+    Need::Send(rank, Operation::Put(Box::new(record)))
+}

@@ -1,0 +1,148 @@
+//! The world at one decision, with what is looked up again and again.
+
+use std::collections::BTreeMap;
+
+use super::settings::{BudgetSettings, Mode, PlanSettings, ProtocolSettings};
+use super::sizing::Load;
+use super::world::World;
+use crate::engine::{HotKey, ShardLoad};
+use crate::protocol::{Layout, PlanKey, PlanRecord, State};
+use crate::units::{EventTime, Span};
+
+/// A split is made smaller only when half of its buckets would carry this share of what they may.
+const SHRINK_BELOW: f64 = 0.7;
+/// The span over which changes are counted.
+const MINUTE: Span = Span::from_secs(60);
+
+/// The world, the settings and the time of one decision.
+#[derive(Clone)]
+pub(super) struct View<'a> {
+    pub(super) world: &'a World<'a>,
+    pub(super) now: EventTime,
+    pub(super) budget: &'a BudgetSettings,
+    pub(super) protocol: &'a ProtocolSettings,
+    keyspaces: &'a [PlanSettings],
+    heat: BTreeMap<(usize, &'a [u8]), &'a HotKey>,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn new(
+        world: &'a World<'a>,
+        now: EventTime,
+        keyspaces: &'a [PlanSettings],
+        budget: &'a BudgetSettings,
+        protocol: &'a ProtocolSettings,
+    ) -> Self {
+        let heat = world.hot.iter().map(|hot| ((hot.keyspace, &*hot.key), hot)).collect();
+        Self { world, now, budget, protocol, keyspaces, heat }
+    }
+
+    /// The number of a keyspace.
+    fn number(&self, keyspace: &str) -> Option<usize> {
+        self.keyspaces.iter().position(|settings| settings.keyspace == keyspace)
+    }
+
+    /// The settings of a key's keyspace; none when it is no longer configured.
+    pub(super) fn settings(&self, key: &PlanKey) -> Option<&'a PlanSettings> {
+        self.number(&key.keyspace).and_then(|number| self.keyspaces.get(number))
+    }
+
+    /// The key if it is hot or suspect.
+    pub(super) fn heat(&self, key: &PlanKey) -> Option<&'a HotKey> {
+        self.heat.get(&(self.number(&key.keyspace)?, key.key.as_slice())).copied()
+    }
+
+    /// The key if it is hot.
+    pub(super) fn hot(&self, key: &PlanKey) -> Option<&'a HotKey> {
+        self.heat(key).filter(|hot| hot.hot_since.is_some())
+    }
+
+    /// Every hot key of a configured keyspace, the hottest first.
+    pub(super) fn hottest(&self) -> Vec<(PlanKey, &'a HotKey, &'a PlanSettings)> {
+        let mut hot: Vec<_> = self
+            .world
+            .hot
+            .iter()
+            .filter(|hot| hot.hot_since.is_some())
+            .filter_map(|hot| {
+                let settings = self.keyspaces.get(hot.keyspace)?;
+                Some((PlanKey::new(&settings.keyspace, &hot.key), hot, settings))
+            })
+            .collect();
+        hot.sort_by(|(key, a, _), (other, b, _)| {
+            b.peak.as_per_second().total_cmp(&a.peak.as_per_second()).then_with(|| key.cmp(other))
+        });
+        hot
+    }
+
+    /// The load of the known shards of a keyspace.
+    pub(super) fn shards(&self, hot: &HotKey) -> &'a [ShardLoad] {
+        self.world.shards.get(hot.keyspace).map_or(&[], Vec::as_slice)
+    }
+
+    /// True when a key that is not reported hot is not hot: all input is counted, and up to now.
+    pub(super) fn absence_counts(&self) -> bool {
+        self.world.condition.is_settled() && self.world.completeness >= 1.0
+    }
+
+    /// True when the hot key's load, with headroom, would fit in half of the buckets that its writes go to, with room to spare.
+    pub(super) fn fits_in_half(&self, key: &PlanKey, record: &PlanRecord) -> bool {
+        let half = record.write.map_or(1, Layout::buckets) / 2;
+        let (Some(settings), Some(hot)) = (self.settings(key), self.heat(key)) else { return false };
+        if half < 2 {
+            return false;
+        }
+        let load = Load::at(hot, hot.rate.as_per_second());
+        let needed = load.per_s * (1.0 + settings.headroom);
+        let scans = needed * load.scan_share();
+        (needed - scans) / f64::from(half) + scans <= SHRINK_BELOW * settings.bucket_rate.as_per_second()
+    }
+
+    /// Records of plans that count as split: a read looks beyond the bare key.
+    fn splits(&self) -> usize {
+        let plans = self.world.table.plans();
+        plans.filter(|(_, entry)| entry.record.read.iter().any(|layout| !layout.is_bare())).count()
+    }
+
+    /// Plans that were decided in the last minute and that `counts`.
+    fn decided_lately(&self, counts: impl Fn(&PlanRecord) -> bool) -> usize {
+        let recent = |record: &PlanRecord| is_within(&record.decided_at, self.now, MINUTE);
+        self.world.table.plans().filter(|(_, entry)| counts(&entry.record) && recent(&entry.record)).count()
+    }
+
+    /// Why the budget allows no more: `grows` when the change adds places.
+    pub(super) fn over_budget(&self, mode: Mode, splits_more: bool, cools: bool) -> Option<&'static str> {
+        let proposes = mode == Mode::Propose;
+        let proposals = self.world.table.plans().filter(|(_, entry)| entry.record.state == State::Proposed).count();
+        if self.decided_lately(|record| (record.state == State::Proposed) == proposes)
+            >= self.budget.max_changes_per_minute
+        {
+            Some("max_changes_per_minute")
+        } else if splits_more && self.splits() + if proposes { proposals } else { 0 } >= self.budget.max_splits {
+            Some("max_splits")
+        } else if cools && self.decided_lately(cools_down) > 0 {
+            // A general drop of load makes every key cool at once: no wave of withdrawals follows.
+            Some("one key a minute cools down")
+        } else {
+            None
+        }
+    }
+
+    /// Advice that was decided in the last minute.
+    pub(super) fn advised_lately(&self) -> usize {
+        let advised = self.world.table.advised();
+        advised.filter(|(_, entry)| is_within(&entry.advice.decided_at, self.now, MINUTE)).count()
+    }
+}
+
+/// True for a migration to fewer buckets.
+pub(super) fn cools_down(record: &PlanRecord) -> bool {
+    record.migration.to.buckets() < record.migration.from.buckets()
+}
+
+/// True when `time`, RFC 3339, lies less than `span` before `now`; a time ahead of now does too, and one that cannot be read does not.
+pub(super) fn is_within(time: &str, now: EventTime, span: Span) -> bool {
+    let millis = time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
+    let time = millis.and_then(|millis| EventTime::from_millis(millis).ok());
+    time.is_some_and(|time| now.since(time) < span)
+}
