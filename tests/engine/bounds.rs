@@ -84,7 +84,7 @@ fn feed(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn bounds_hold_after_every_event(settings in tiny(), steps in steps(250)) {

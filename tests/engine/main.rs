@@ -3,4 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod bounds;
+mod cases;
 mod oracle;
+mod streams;

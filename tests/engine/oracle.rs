@@ -130,6 +130,19 @@ impl Pair {
         self.count_ending(window, self.newest_ms, key)
     }
 
+    /// The true counts in the newest window.
+    pub(crate) fn counts(&self, window: usize) -> BTreeMap<Vec<u8>, u64> {
+        let pane_ms = self.pane_ms(window);
+        let until = (self.newest_ms.div_euclid(pane_ms) + 1) * pane_ms;
+        let from = until - i64::try_from(self.windows[window].length.as_millis()).unwrap();
+        let mut counts = BTreeMap::new();
+        for (key, count) in self.panes.range(from / self.pane_ms(0)..until / self.pane_ms(0)).flat_map(|(_, keys)| keys)
+        {
+            *counts.entry(key.clone()).or_default() += count;
+        }
+        counts
+    }
+
     /// The highest true count over all windows aligned to panes.
     pub(crate) fn most(&self, window: usize, key: &[u8]) -> u64 {
         let ends = self.panes.keys().flat_map(|pane| {
