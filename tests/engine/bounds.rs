@@ -34,9 +34,9 @@ fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
 /// A structure so small that everything collides: rows of 8 or 64 cells, few listed names, few candidates.
 fn tiny() -> impl Strategy<Value = EngineSettings> {
     let rules = prop_oneof![
-        Just(vec![absolute(3.0)]),
-        Just(vec![absolute(8.0)]),
-        Just(vec![Rule::Relative { multiple: 3.0, floor: 6 }, absolute(20.0)]),
+        Just(vec![absolute(0.75)]),
+        Just(vec![absolute(2.0)]),
+        Just(vec![Rule::Relative { multiple: 3.0, floor: 3 }, absolute(5.0)]),
     ];
     let shape = (1usize..5, prop_oneof![Just(3u32), Just(6)], 1usize..6, 2usize..12, 0usize..8);
     (rules, shape, any::<u64>(), any::<bool>(), 0u64..3_000).prop_map(|(rules, shape, seed, two, disorder)| {
