@@ -48,7 +48,10 @@ impl Beginning<'_> {
         settings: &PlanSettings,
         standing: &Standing,
     ) -> Result<Option<Change>, Hindrance> {
-        let load = Load::at_peak(hot);
+        // A split answers the peak since the key became hot. Growth answers what is there now: that peak may be long gone, and a key
+        // that shrank since would grow back.
+        let per_s = if standing.write.is_bare() { hot.peak } else { hot.rate };
+        let load = Load::at(hot, per_s.as_per_second());
         if standing.write.is_bare() {
             if advising::is_mostly_reads(&load) {
                 return Err(Hindrance::Reads);

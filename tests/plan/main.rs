@@ -1,0 +1,11 @@
+//! Planning over a whole pure world: planner, plan topic, routers and owner, with time that a test sets.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise as tests do")]
+
+mod advice;
+mod budget;
+mod holds;
+mod load;
+mod random;
+mod sim;
+mod walks;
