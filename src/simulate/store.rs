@@ -67,6 +67,11 @@ impl Store {
         removed
     }
 
+    /// Takes the row away if it is a tombstone. True when it was.
+    pub fn purge(&mut self, key: &[u8], id: &[u8]) -> bool {
+        self.get(key, id).is_some_and(|row| !row.live) && self.remove(key, id)
+    }
+
     /// Rows under the key, tombstones too.
     #[must_use]
     pub fn len(&self, key: &[u8]) -> usize {

@@ -1,7 +1,7 @@
 //! The demo: the whole loop in one process, and what is shown of it.
 
 #[cfg(test)]
-mod fixture;
+pub(super) mod fixture;
 mod story;
 mod summary;
 mod view;
