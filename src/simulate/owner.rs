@@ -48,6 +48,9 @@ impl Placing {
     }
 }
 
+/// A place and some of its rows.
+type Rows = (Vec<u8>, Vec<(Box<[u8]>, Row)>);
+
 /// Goes over the rows of a list of places, page by page.
 #[derive(Debug, Clone)]
 struct Walk {
@@ -62,7 +65,7 @@ impl Walk {
     }
 
     /// The next page and its place; none at the end.
-    fn page(&mut self, shards: &Shards, most: usize) -> Option<(Vec<u8>, Vec<(Box<[u8]>, Row)>)> {
+    fn page(&mut self, shards: &Shards, most: usize) -> Option<Rows> {
         loop {
             let place = self.places.get(self.at)?;
             let page = shards.store_of(place).page(place, self.after.as_deref(), most);

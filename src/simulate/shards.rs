@@ -39,7 +39,6 @@ impl Shards {
     }
 
     /// The store that has this key. One operation at a time: a store call is atomic, several are not.
-    #[must_use]
     pub fn store_of(&self, key: &[u8]) -> MutexGuard<'_, Store> {
         self.stores[self.number_of(key)].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -57,6 +57,7 @@ pub(crate) fn migration(state: State, from: Layout, to: Layout, name: Version) -
             shard: Some("s3".to_owned()),
             completeness: 1.0,
             end_offsets: std::collections::BTreeMap::new(),
+            end_offsets_cut: 0,
             config: "0000000000000000".to_owned(),
         },
         prediction: Prediction {
