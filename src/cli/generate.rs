@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
+use super::signals::end_on_signals;
 use crate::config::KafkaSettings;
 use crate::input::parse_time;
 use crate::plan::{Mapper, MapperKind, ShardHash};
@@ -123,7 +124,7 @@ fn read_time(text: &str) -> Result<EventTime, String> {
     parse_time(text.as_bytes()).ok_or_else(|| rule.to_owned())
 }
 
-fn read_property(text: &str) -> Result<(String, String), String> {
+pub(super) fn read_property(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("a property is NAME=VALUE, e.g. security.protocol=ssl")?;
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -139,10 +140,7 @@ pub(super) fn run(args: &GenerateArgs, output: &mut Output) -> Result<ExitStatus
     let clock = Clock::system();
     let load = Load::new(settings(args, &clock)?).map_err(|error| CommandError::Usage(error.to_string()))?;
     let stop = Stop::default();
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, stop.flag())
-            .map_err(|source| CommandError::Io { what: "cannot take signals".to_owned(), source })?;
-    }
+    end_on_signals(&stop)?;
     let sink = Sink::open(args, output)?;
     let written = Generator { args, clock, stop, sink }.run(load)?;
     output.note(format_args!("{written} events written"));

@@ -13,6 +13,7 @@ pub mod logging;
 mod man;
 mod output;
 mod run;
+mod signals;
 
 pub use args::{Cli, ColorChoice, GlobalArgs, LogFormat, OutputFormat};
 pub use command::Command;

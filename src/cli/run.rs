@@ -5,13 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
+use super::signals::end_on_signals;
 use crate::config;
-use crate::service::{Service, ServiceEnd, Stop};
+use crate::service::{Service, ServiceEnd};
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -60,14 +59,4 @@ pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<ExitStatus, Com
         }
         ServiceEnd::Failed(what) => Err(CommandError::failed(what)),
     }
-}
-
-/// The first signal sets the flag, the second finds it set and ends the process.
-fn end_on_signals(stop: &Stop) -> Result<(), CommandError> {
-    for signal in [SIGTERM, SIGINT] {
-        flag::register_conditional_shutdown(signal, ExitStatus::Failed as i32, stop.flag())
-            .and_then(|_| flag::register(signal, stop.flag()))
-            .map_err(|source| CommandError::Io { what: "cannot listen for signals".to_owned(), source })?;
-    }
-    Ok(())
 }

@@ -76,6 +76,10 @@ impl ClientContext for FollowContext {
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
+        // The client tells of the end of the partition here as well; it is no error, and comes with the poll.
+        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::PartitionEOF) {
+            return;
+        }
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.len() >= MAX_PENDING {
             pending.pop_front();

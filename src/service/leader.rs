@@ -19,6 +19,8 @@ use crate::units::{EventTime, Span};
 const POLL_LIMIT: Duration = Duration::from_millis(10);
 /// The longest wait for a broker's word on where a topic ends.
 const ASK_LIMIT: Duration = Duration::from_secs(2);
+/// How often missing topics are looked for.
+const LOOK_EVERY: Span = Span::from_secs(2);
 /// Records of one topic that are folded before the other is looked at.
 const FOLD_RECORDS: usize = 1024;
 /// How often what the leader knows is laid down for the view.
@@ -63,6 +65,8 @@ pub(super) struct Leader {
     heartbeat_at: Span,
     decide_at: Span,
     led_at: Span,
+    look_at: Span,
+    topics_seen: bool,
     sent_at: Option<Span>,
     unsent: usize,
     contradicted: bool,
@@ -79,6 +83,8 @@ impl Leader {
             heartbeat_at: Span::ZERO,
             decide_at: Span::ZERO,
             led_at: Span::ZERO,
+            look_at: Span::ZERO,
+            topics_seen: false,
             sent_at: None,
             unsent: 0,
             contradicted: false,
@@ -119,6 +125,10 @@ impl Leader {
         }
         self.note_leadership();
         let elapsed = self.parts.clock.elapsed();
+        if !self.topics_seen && elapsed >= self.look_at {
+            self.look_at = elapsed.saturating_add(LOOK_EVERY);
+            self.look_for_topics(now);
+        }
         if elapsed.as_millis() >= self.led_at.as_millis() + LED_EVERY.as_millis() {
             self.led_at = elapsed;
             self.lay_down(now, elapsed);
@@ -210,6 +220,31 @@ impl Leader {
             self.asked_for_claim = false;
             self.parts.publisher.leadership_mut().handle_read_to_end(now);
         }
+    }
+
+    /// A topic without a record says nothing by itself: until both are there the broker is asked for their ends.
+    fn look_for_topics(&mut self, now: EventTime) {
+        let mut seen = true;
+        if !self.parts.publisher.leadership().is_candidate() {
+            seen &= self.look_for(now, "plan topic", Latch::PlanTopic);
+        }
+        seen &= self.look_for(now, "acks topic", Latch::AcksTopic);
+        self.topics_seen = seen;
+    }
+
+    fn look_for(&mut self, now: EventTime, client: &'static str, latch: Latch) -> bool {
+        let follower = match latch {
+            Latch::AcksTopic => &mut self.parts.acks_topic,
+            _ => &mut self.parts.plan_topic,
+        };
+        match follower.ask_end(ASK_LIMIT) {
+            Ok(_) => self.parts.readiness.set(latch, true, ""),
+            Err(error) => {
+                self.follow_failed(now, client, latch, &error);
+                return false;
+            }
+        }
+        true
     }
 
     fn note_leadership(&mut self) {
