@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use super::bucket::Rules;
 use super::ledger::{AckState, Ledger};
 use super::node::{Content, Node};
-use super::table::Table;
+use super::table::{CLOSED, OPEN, Table};
 use crate::protocol::{Applied, Digest, PlanKey, PlanRecord, PlanTopicKey, RefusedRecord, Version};
 use crate::units::{EventTime, Span};
 
@@ -132,11 +132,37 @@ impl Table {
             chain.retain(|other| !Arc::ptr_eq(other, &old));
         }
         self.plans.remove_if(&hash, |_, chain| chain.is_empty());
-        if ledger.removed(key, Arc::clone(&old), (at, bit), version) {
+        let last_of_bit = ledger.removed(key, Arc::clone(&old), (at, bit), version);
+        if last_of_bit && self.gate.load(SeqCst) == OPEN {
             self.stripes[at].clear_filter(bit);
         }
         old.waiters().end();
         Ok(())
+    }
+
+    /// The table knows the plan topic to its end: from now on requests are placed.
+    pub fn open(&self) {
+        let ledger = self.ledger();
+        self.gate.store(OPEN, SeqCst);
+        let filters = ledger.filters();
+        for (at, stripe) in self.stripes.iter().enumerate() {
+            stripe.reset_filter(filters.get(&at).copied().unwrap_or(0));
+        }
+    }
+
+    /// The router leaves: nothing is placed any more, writes that wait are woken and refused. Requests in flight run on; see
+    /// [`Table::is_idle`].
+    pub fn close(&self) {
+        self.shut(CLOSED);
+        self.ledger().wake_all();
+    }
+
+    pub(super) fn shut(&self, gate: u8) {
+        let _ledger = self.ledger();
+        self.gate.store(gate, SeqCst);
+        for stripe in &self.stripes {
+            stripe.reset_filter(u64::MAX);
+        }
     }
 
     /// The plan topic was applied up to `version`, where its digest is `digest`.
@@ -170,6 +196,42 @@ impl Table {
     pub fn ack_state(&self) -> AckState {
         let now_ms = self.now_ms.load(SeqCst);
         self.ledger().ack_state(&self.stripes, &self.bare, now_ms)
+    }
+
+    /// True when no request is in flight, nor any whose outcome is unknown, as of the last [`Table::release_unknown`]. Once the
+    /// table is closed it stays so.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let now_ms = self.now_ms.load(SeqCst);
+        self.ledger().is_idle(now_ms) && self.stripes.iter().all(|stripe| stripe.left(now_ms).nothing())
+    }
+
+    /// True when requests are placed.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.gate.load(SeqCst) == OPEN
+    }
+
+    /// The newest version of a key's plan, refused or in force.
+    #[must_use]
+    pub fn version_of(&self, key: &PlanKey) -> Option<Version> {
+        self.ledger().version_of(key)
+    }
+
+    /// Every key with a plan, and its newest version.
+    #[must_use]
+    pub fn versions(&self) -> Vec<(PlanKey, Version)> {
+        self.ledger().versions()
+    }
+
+    /// True when the key's plan, if it has one, places requests where no plan would.
+    #[must_use]
+    pub fn is_bare(&self, key: &PlanKey) -> bool {
+        match self.ledger().current(key).map(|node| &node.content) {
+            None => true,
+            Some(Content::Rules(rules)) => rules.same_write(&self.bare) && rules.same_reads(&self.bare),
+            Some(Content::Refused(_)) => false,
+        }
     }
 
     /// How long ago the last heartbeat was made; none when there was none. A stale table stays in force.

@@ -91,6 +91,41 @@ impl Ledger {
         self.accounts.get(key).map(|account| account.version)
     }
 
+    /// The keys with a plan, and its version.
+    pub(super) fn versions(&self) -> Vec<(PlanKey, Version)> {
+        let planned =
+            |(key, account): (&PlanKey, &Account)| account.current.as_ref().map(|_| (key.clone(), account.version));
+        self.accounts.iter().filter_map(planned).collect()
+    }
+
+    /// The filter of each stripe that has plans.
+    pub(super) fn filters(&self) -> HashMap<usize, u64> {
+        let mut filters = HashMap::new();
+        for (stripe, bit) in self.bits.keys() {
+            *filters.entry(*stripe).or_insert(0) |= bit;
+        }
+        filters
+    }
+
+    /// True when no guard of any version is left, apart from those of keys without a plan.
+    pub(super) fn is_idle(&self, now_ms: i64) -> bool {
+        let older_idle = |older: &Older| match older {
+            Older::Node(node) => node.left(now_ms).nothing(),
+            Older::Stripe { .. } => true,
+        };
+        self.accounts.values().all(|account| {
+            account.current.as_ref().is_none_or(|node| node.left(now_ms).nothing())
+                && account.older.iter().all(older_idle)
+        })
+    }
+
+    /// Wakes every write that waits.
+    pub(super) fn wake_all(&self) {
+        for node in self.accounts.values().filter_map(|account| account.current.as_ref()) {
+            node.waiters().end();
+        }
+    }
+
     /// A version took the place of no plan. The stripe's `through` is its generation after the node became visible.
     pub(super) fn planned(&mut self, key: &PlanKey, node: Arc<Node>, (stripe, bit): (usize, u64), through: u64) {
         self.plans += 1;

@@ -26,6 +26,8 @@ mod changes;
 mod gather;
 mod guard;
 mod ledger;
+#[cfg(feature = "kafka")]
+mod live;
 mod node;
 mod placement;
 mod stripe;
@@ -37,6 +39,10 @@ pub use bucket::{BucketKey, InvalidBucketKey, MAX_BUCKET_KEY_BYTES};
 pub use changes::ApplyError;
 pub use gather::{Copies, Cursor, Fetch, Gather, GatherError, GatherSettings, LookUp, Page, Row, Step};
 pub use ledger::{AckState, RefusedPlan, Waiting};
+#[cfg(feature = "kafka")]
+pub use live::{
+    ACKS_TOPIC, Departure, PLAN_TOPIC, Router, RouterError, RouterSettings, RouterStatus, SnapshotError, Stage,
+};
 pub use placement::{
     DeletePlacement, Held, Place, Placement, ReadPlacement, ReadRule, Refused, ScanPlace, ScanPlacement, Write,
 };

@@ -82,6 +82,14 @@ pub enum Refused {
         /// Why.
         reason: RefusedRecord,
     },
+    /// The router has not read the plan topic to its end yet.
+    #[error(
+        "the router is not ready: it has not read the plan topic to its end yet; try again soon, or another router"
+    )]
+    NotReady,
+    /// The router leaves.
+    #[error("the router leaves and takes no more requests; try another router")]
+    Closed,
     /// The keyspace promises not to do this.
     #[error(
         "an update in place in a keyspace with writes = {0:?}: increments, unique inserts and compare-and-set need writes = update"

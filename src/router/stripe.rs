@@ -165,6 +165,17 @@ impl Stripe {
         self.filter.fetch_and(!bit, SeqCst);
     }
 
+    /// Sets the filter anew.
+    pub(super) fn reset_filter(&self, bits: u64) {
+        self.filter.store(bits, SeqCst);
+    }
+
+    /// What is left of all guards.
+    pub(super) fn left(&self, now_ms: i64) -> Left {
+        let slots = self.slots.iter().zip(&self.unknown);
+        slots.map(|(counts, unknown)| counts.left(unknown, now_ms)).fold(Left::default(), Left::and)
+    }
+
     /// Steps (e1) to (e3): counts a guard, and says in which slot.
     pub(super) fn enter(&self, kind: Kind) -> usize {
         loop {

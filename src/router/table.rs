@@ -1,7 +1,7 @@
 //! The table as requests see it: one look-up and one guard each.
 
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
@@ -50,10 +50,20 @@ pub struct Table {
     pub(super) held: Arc<HeldCount>,
     pub(super) now_ms: AtomicI64,
     pub(super) heartbeat_ms: AtomicI64,
+    /// One of the three below. It is looked at where a filter's bit is set, and all bits are set while it is not [`OPEN`]: so it
+    /// costs an open table nothing.
+    pub(super) gate: AtomicU8,
 }
 
+/// Requests are placed.
+pub(super) const OPEN: u8 = 0;
+/// The plan topic has not been read to its end yet.
+pub(super) const NOT_READY: u8 = 1;
+/// The router leaves.
+pub(super) const CLOSED: u8 = 2;
+
 impl Table {
-    /// An empty table: no key has a plan.
+    /// An empty table that is open: no key has a plan.
     #[must_use]
     pub fn new(settings: TableSettings) -> Self {
         let stripes = settings.stripes.clamp(1, MAX_STRIPES).next_power_of_two();
@@ -66,7 +76,16 @@ impl Table {
             held: Arc::default(),
             now_ms: AtomicI64::new(0),
             heartbeat_ms: AtomicI64::new(0),
+            gate: AtomicU8::new(OPEN),
         }
+    }
+
+    /// An empty table that places nothing before [`Table::open`]: for a router that has yet to read the plan topic.
+    #[must_use]
+    pub fn not_ready(settings: TableSettings) -> Self {
+        let table = Self::new(settings);
+        table.shut(NOT_READY);
+        table
     }
 
     /// Where a write of `id` to `key` goes: an insert or an overwrite that does not need the old value.
@@ -172,10 +191,11 @@ impl Table {
         }
         let guard = Guard::in_stripe(stripe, stripe.enter(kind), kind);
         // Only now is the question asked that counts: the guard is in its stripe, so a plan that is not seen here waits for it.
-        if stripe.may_have_plan(bit)
-            && let Some(entered) = self.enter_planned(hash, keyspace, key, kind)
-        {
-            return entered;
+        if stripe.may_have_plan(bit) {
+            self.passes_gate()?;
+            if let Some(entered) = self.enter_planned(hash, keyspace, key, kind) {
+                return entered;
+            }
         }
         Ok(guard)
     }
@@ -189,7 +209,17 @@ impl Table {
             return Some(Err(refused(node, reason)));
         }
         node.enter(kind);
-        Some(Ok(Guard::under(Arc::clone(node), kind)))
+        let guard = Guard::under(Arc::clone(node), kind);
+        Some(self.passes_gate().map(|()| guard))
+    }
+
+    /// Asked by a request that is counted already: whoever shuts the gate and finds nobody counted afterwards has missed none.
+    fn passes_gate(&self) -> Result<(), Refused> {
+        match self.gate.load(SeqCst) {
+            OPEN => Ok(()),
+            CLOSED => Err(Refused::Closed),
+            _ => Err(Refused::NotReady),
+        }
     }
 
     /// The rules under which a guard was counted.

@@ -5,6 +5,8 @@
 mod gathering;
 mod guards;
 mod holding;
+#[cfg(feature = "kafka")]
+mod live;
 mod placing;
 mod records;
 mod vectors;

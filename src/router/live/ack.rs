@@ -1,0 +1,180 @@
+//! This router's record on the acks topic: the newest one is sent until the broker has it.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rdkafka::client::ClientContext;
+use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+
+use crate::protocol::{AckTopicKey, KeyField, Nonce, RefusedKey, RouterAck, SCHEMA, WaitingKey};
+use crate::router::AckState;
+use crate::units::EventTime;
+
+/// Sends one record's newest value; earlier ones are superseded, and an acknowledgement once true stays true, so that one that
+/// arrives late does no harm.
+pub(super) struct AckPublisher {
+    client: ClientConfig,
+    topic: String,
+    key: Vec<u8>,
+    producer: BaseProducer<Reports>,
+    /// The newest value with its number, until the broker has it.
+    wanted: Option<(u64, Option<Vec<u8>>)>,
+    in_flight: Option<u64>,
+    last_number: u64,
+    delivered: u64,
+    failed: u64,
+    last_error: Option<String>,
+}
+
+struct Reports {
+    results: Mutex<Vec<Result<(), String>>>,
+}
+
+impl ClientContext for Reports {
+    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _message: &str) {
+        // Every failure that concerns a record comes as its delivery report.
+    }
+
+    fn error(&self, _error: KafkaError, _reason: &str) {
+        // A fatal error is asked for after each poll; others end in a delivery report.
+    }
+}
+
+impl ProducerContext for Reports {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): Self::DeliveryOpaque) {
+        let result = result.as_ref().map(|_| ()).map_err(|(error, _)| error.to_string());
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+    }
+}
+
+fn producer(client: &ClientConfig) -> KafkaResult<BaseProducer<Reports>> {
+    let mut client = client.clone();
+    client
+        .set("enable.idempotence", "true")
+        .set("acks", "all")
+        .set("message.timeout.ms", "5000")
+        .set("linger.ms", "0")
+        .set("topic.metadata.refresh.interval.ms", "5000")
+        .set("queue.buffering.max.messages", "100");
+    client.create_with_context(Reports { results: Mutex::new(Vec::new()) })
+}
+
+impl AckPublisher {
+    /// The record of router `id` with `nonce`.
+    pub(super) fn new(client: &ClientConfig, topic: &str, id: &str, nonce: Nonce) -> KafkaResult<Self> {
+        let key = AckTopicKey::Router { id: id.to_owned(), nonce }.to_bytes();
+        Ok(Self {
+            producer: producer(client)?,
+            client: client.clone(),
+            topic: topic.to_owned(),
+            key,
+            wanted: None,
+            in_flight: None,
+            last_number: 0,
+            delivered: 0,
+            failed: 0,
+            last_error: None,
+        })
+    }
+
+    /// This value, none for the tombstone, should be on the topic; returns its number.
+    pub(super) fn want(&mut self, value: Option<Vec<u8>>) -> u64 {
+        self.last_number += 1;
+        self.wanted = Some((self.last_number, value));
+        self.last_number
+    }
+
+    /// The number of the newest value that the broker is known to have; 0: none.
+    pub(super) const fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// How many sends failed, and the last reason; each was made again.
+    pub(super) fn failures(&self) -> (u64, Option<&str>) {
+        (self.failed, self.last_error.as_deref())
+    }
+
+    /// Takes delivery reports and sends what is wanted, one record in flight.
+    pub(super) fn drive(&mut self, timeout: Duration) {
+        self.producer.poll(timeout);
+        let results = {
+            let mut results = self.producer.context().results.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *results)
+        };
+        for result in results {
+            self.reported(result);
+        }
+        if let Some((code, reason)) = self.producer.client().fatal_error() {
+            // An idempotent producer stays dead after a fatal error.
+            self.fail(format!("{code:?}: {reason}"));
+            self.in_flight = None;
+            match producer(&self.client) {
+                Ok(producer) => self.producer = producer,
+                Err(error) => return self.fail(error.to_string()),
+            }
+        }
+        self.send();
+    }
+
+    fn reported(&mut self, result: Result<(), String>) {
+        let Some(number) = self.in_flight.take() else { return };
+        match result {
+            Ok(()) => {
+                self.delivered = number;
+                self.wanted.take_if(|(wanted, _)| *wanted <= number);
+            }
+            Err(reason) => self.fail(reason),
+        }
+    }
+
+    fn send(&mut self) {
+        let (None, Some((number, value))) = (self.in_flight, &self.wanted) else { return };
+        let mut record = BaseRecord::to(&self.topic).partition(0).key(&self.key);
+        if let Some(value) = value {
+            record = record.payload(value);
+        }
+        let (number, sent) = (*number, self.producer.send(record).map_err(|(error, _)| error.to_string()));
+        match sent {
+            Ok(()) => self.in_flight = Some(number),
+            Err(reason) => self.fail(reason),
+        }
+    }
+
+    fn fail(&mut self, reason: String) {
+        self.failed += 1;
+        self.last_error = Some(reason);
+    }
+}
+
+/// The acknowledgement as it goes on the topic.
+pub(super) fn router_ack(id: &str, nonce: Nonce, state: &AckState, now: EventTime) -> RouterAck {
+    let waiting = state.waiting.iter().map(|waiting| WaitingKey {
+        keyspace: waiting.key.keyspace.clone(),
+        key: KeyField(waiting.key.key.clone()),
+        version: waiting.version,
+    });
+    let refusals = state.refused.iter().map(|refused| RefusedKey {
+        keyspace: refused.key.keyspace.clone(),
+        key: KeyField(refused.key.key.clone()),
+        version: refused.version,
+        reason: refused.reason.label().to_owned(),
+    });
+    RouterAck {
+        schema: SCHEMA,
+        id: id.to_owned(),
+        nonce,
+        applied: state.applied,
+        digest: state.digest,
+        waiting: waiting.collect(),
+        more_waiting: false,
+        refusals: refusals.collect(),
+        more_refused: false,
+        time: now.to_rfc3339(),
+        unknown_until: None,
+    }
+}
