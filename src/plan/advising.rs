@@ -35,8 +35,9 @@ pub(super) fn is_one_caller(hot: &HotKey) -> bool {
 fn caller_share(hot: &HotKey) -> Option<f64> {
     let (_, count) = hot.callers.first().filter(|(caller, _)| !caller.is_empty() && *caller != hot.key)?;
     let doubt = if hot.callers.len() >= LISTED_CALLERS { hot.callers.last().map_or(0, |(_, count)| *count) } else { 0 };
-    // Callers and bucket counters are kept over the same stretch of time.
-    let all = Load::at_peak(hot).counted().max(hot.callers.iter().map(|(_, count)| count).sum());
+    // Callers and bucket counters are kept over the same stretch of time; requests may lack a caller, and scans have no bucket.
+    let points = Load::at_peak(hot).counted() + hot.without_request_id;
+    let all = points.max(hot.callers.iter().map(|(_, count)| count).sum());
     (all > 0).then(|| count.saturating_sub(doubt) as f64 / all as f64)
 }
 

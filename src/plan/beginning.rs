@@ -1,5 +1,7 @@
 //! Migrations to begin: which key, to how many buckets, and where.
 
+use std::sync::Arc;
+
 use super::advising;
 use super::evidence;
 use super::hindrance::Hindrance;
@@ -11,7 +13,7 @@ use super::running::Running;
 use super::settings::{Mode, PlanSettings};
 use super::sizing::{self, Load, Size, Sizing};
 use super::view::{View, is_within};
-use crate::engine::HotKey;
+use crate::engine::{HotKey, Operations};
 use crate::protocol::{Layout, PlanEntry, PlanKey, PlanRecord, Prediction, plan_seed};
 
 /// A change that a key wants.
@@ -188,12 +190,13 @@ impl Beginning<'_> {
         let scans = load.scan_share();
         let points: Vec<f64> = load.shares(buckets);
         let shares: Vec<f64> = points.iter().map(|share| share * (1.0 - scans) + scans).collect();
+        let own = own_in_window(hot);
         let place = Place {
             mapper: settings.mapper.as_ref(),
             key: &key.key,
             shares: &shares,
             shards: self.view.shards(hot),
-            own: &hot.shards,
+            own: &own,
         };
         // Growth and shrinking keep the first label: ids whose bucket stays the same then stay where they are.
         let layout = match buckets {
@@ -213,6 +216,16 @@ impl Beginning<'_> {
         };
         (first, prediction)
     }
+}
+
+/// What the key put on each shard in the longest window, as the loads of shards are counted. The key's own counts by shard reach back
+/// further, so that they are scaled to what it did in the window.
+fn own_in_window(hot: &HotKey) -> Vec<(Arc<[u8]>, u64)> {
+    let Operations { reads, writes, scans, unknown } = hot.operations;
+    let (window, counted) = (reads + writes + scans + unknown, hot.shards.iter().map(|(_, count)| *count).sum::<u64>());
+    let scaled = |count: u64| u128::from(count) * u128::from(window) / u128::from(counted.max(1));
+    let scale = |count| u64::try_from(scaled(count)).unwrap_or(u64::MAX);
+    hot.shards.iter().map(|(shard, count)| (Arc::clone(shard), scale(*count))).collect()
 }
 
 /// A key that is counted no more is one place again, and its load is too small to be seen on a shard.

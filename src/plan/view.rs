@@ -23,6 +23,42 @@ pub(super) struct View<'a> {
     pub(super) protocol: &'a ProtocolSettings,
     keyspaces: &'a [PlanSettings],
     heat: BTreeMap<(usize, &'a [u8]), &'a HotKey>,
+    used: Used,
+}
+
+/// How much of the budget is used: from the records alone, so that a new leader keeps to it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Used {
+    /// Plans whose reads look beyond the bare key.
+    splits: usize,
+    /// Open proposals.
+    proposals: usize,
+    /// Migrations begun in the last minute.
+    begun: usize,
+    /// Proposals made in the last minute.
+    proposed: usize,
+    /// Migrations to fewer buckets begun or proposed in the last minute.
+    cooled: usize,
+    /// Advice given in the last minute.
+    advised: usize,
+}
+
+impl Used {
+    fn of(world: &World<'_>, now: EventTime) -> Self {
+        let mut used = Self::default();
+        for (_, entry) in world.table.plans() {
+            let record = &entry.record;
+            let (recent, proposal) = (is_within(&record.decided_at, now, MINUTE), record.state == State::Proposed);
+            used.splits += usize::from(record.read.iter().any(|layout| !layout.is_bare()));
+            used.proposals += usize::from(proposal);
+            used.begun += usize::from(recent && !proposal);
+            used.proposed += usize::from(recent && proposal);
+            used.cooled += usize::from(recent && cools_down(record));
+        }
+        let recent = |decided_at: &str| is_within(decided_at, now, MINUTE);
+        used.advised = world.table.advised().filter(|(_, entry)| recent(&entry.advice.decided_at)).count();
+        used
+    }
 }
 
 impl<'a> View<'a> {
@@ -34,7 +70,7 @@ impl<'a> View<'a> {
         protocol: &'a ProtocolSettings,
     ) -> Self {
         let heat = world.hot.iter().map(|hot| ((hot.keyspace, &*hot.key), hot)).collect();
-        Self { world, now, budget, protocol, keyspaces, heat }
+        Self { world, now, budget, protocol, keyspaces, heat, used: Used::of(world, now) }
     }
 
     /// The number of a keyspace.
@@ -98,29 +134,18 @@ impl<'a> View<'a> {
         (needed - scans) / f64::from(half) + scans <= SHRINK_BELOW * settings.bucket_rate.as_per_second()
     }
 
-    /// Records of plans that count as split: a read looks beyond the bare key.
-    fn splits(&self) -> usize {
-        let plans = self.world.table.plans();
-        plans.filter(|(_, entry)| entry.record.read.iter().any(|layout| !layout.is_bare())).count()
-    }
-
-    /// Plans that were decided in the last minute and that `counts`.
-    fn decided_lately(&self, counts: impl Fn(&PlanRecord) -> bool) -> usize {
-        let recent = |record: &PlanRecord| is_within(&record.decided_at, self.now, MINUTE);
-        self.world.table.plans().filter(|(_, entry)| counts(&entry.record) && recent(&entry.record)).count()
-    }
-
-    /// Why the budget allows no more: `grows` when the change adds places.
-    pub(super) fn over_budget(&self, mode: Mode, splits_more: bool, cools: bool) -> Option<&'static str> {
-        let proposes = mode == Mode::Propose;
-        let proposals = self.world.table.plans().filter(|(_, entry)| entry.record.state == State::Proposed).count();
-        if self.decided_lately(|record| (record.state == State::Proposed) == proposes)
-            >= self.budget.max_changes_per_minute
-        {
+    /// Why the budget allows no more of changes that split one key more, or that take buckets away.
+    pub(super) const fn over_budget(&self, mode: Mode, splits_more: bool, cools: bool) -> Option<&'static str> {
+        let used = self.used;
+        let (lately, splits) = match mode {
+            Mode::Propose => (used.proposed, used.splits + used.proposals),
+            Mode::Observe | Mode::Auto => (used.begun, used.splits),
+        };
+        if lately >= self.budget.max_changes_per_minute {
             Some("max_changes_per_minute")
-        } else if splits_more && self.splits() + if proposes { proposals } else { 0 } >= self.budget.max_splits {
+        } else if splits_more && splits >= self.budget.max_splits {
             Some("max_splits")
-        } else if cools && self.decided_lately(cools_down) > 0 {
+        } else if cools && used.cooled > 0 {
             // A general drop of load makes every key cool at once: no wave of withdrawals follows.
             Some("one key a minute cools down")
         } else {
@@ -128,10 +153,9 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Advice that was decided in the last minute.
-    pub(super) fn advised_lately(&self) -> usize {
-        let advised = self.world.table.advised();
-        advised.filter(|(_, entry)| is_within(&entry.advice.decided_at, self.now, MINUTE)).count()
+    /// Advice that was given in the last minute.
+    pub(super) const fn advised_lately(&self) -> usize {
+        self.used.advised
     }
 }
 

@@ -162,6 +162,27 @@ fn a_split_grows_by_doubling_with_the_same_place_and_seed() {
     assert_eq!(sim.plan("c42").unwrap().write.unwrap().buckets(), 16, "as many as it needs");
 }
 
+/// A report on an earlier migration out of the same layout, late or kept from then, counts for nothing.
+#[test]
+fn retirement_waits_for_the_report_of_this_very_migration() {
+    let mut sim = Sim::new(vec![PlanSettings { history: History::None, ..settings() }]);
+    sim.hot = vec![hot("c42", 350.0)];
+    sim.settle();
+    sim.hot.clear();
+    sim.pass(602);
+    assert!(sim.plan("c42").unwrap().write.unwrap().is_bare());
+    // Both reports on layout 0 and layout 1 are on the topic when the key leaves layout 0 again, and the owner is away.
+    sim.owner_works = false;
+    sim.hot = vec![hot("c42", 350.0)];
+    sim.pass(301);
+    let again = sim.plan("c42").unwrap().clone();
+    assert_eq!((again.migration.from, again.retire.as_slice()), (Layout::BARE, [Layout::BARE].as_slice()));
+    sim.hot = vec![hot("c42", 1500.0)];
+    sim.pass(600);
+    assert_eq!(sim.plan("c42").unwrap(), &again);
+    assert_eq!(sim.planner.hindrances()[&customer("c42")], Hindrance::Waits(Wait::Retirement));
+}
+
 /// The next migration of a key begins only when the owner has reported the old layout empty.
 #[test]
 fn nothing_begins_before_the_last_migration_is_retired() {
