@@ -5,3 +5,8 @@
 mod support;
 
 mod broker;
+mod control_log;
+mod input;
+mod path;
+mod stage;
+mod stop;

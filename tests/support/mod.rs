@@ -3,6 +3,7 @@
 pub(crate) mod exposition;
 mod kafka;
 mod kcat;
+pub(crate) mod process;
 mod prometheus;
 mod record;
 mod server;
@@ -12,4 +13,4 @@ pub(crate) use kafka::Kafka;
 pub(crate) use prometheus::{Prometheus, Series};
 pub(crate) use record::Record;
 pub(crate) use server::Server;
-pub(crate) use wait::poll_until;
+pub(crate) use wait::{now, poll_until};
