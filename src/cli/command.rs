@@ -8,8 +8,9 @@ use super::exit::{CommandError, ExitStatus};
 use super::generate::GenerateArgs;
 use super::man::ManArgs;
 use super::output::Output;
+use super::route::RouteArgs;
 use super::run::RunArgs;
-use super::{completions, generate, man, run};
+use super::{completions, generate, man, route, run};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -20,6 +21,8 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Print the manual page
     Man(ManArgs),
+    /// Obey the plan topic as a router, and say where requests go
+    Route(RouteArgs),
     /// Run the service: read, count, detect, plan, publish
     Run(RunArgs),
 }
@@ -34,6 +37,7 @@ impl Command {
             Self::Completions(args) => completions::run(&args, output),
             Self::Generate(args) => generate::run(&args, output),
             Self::Man(args) => man::run(&args, output),
+            Self::Route(args) => route::run(&args, output),
             Self::Run(args) => run::run(&args, output),
         }
     }
@@ -43,7 +47,7 @@ impl Command {
     pub const fn default_log_level(&self) -> LevelFilter {
         match self {
             Self::Completions(_) | Self::Generate(_) | Self::Man(_) => LevelFilter::WARN,
-            Self::Run(_) => LevelFilter::INFO,
+            Self::Route(_) | Self::Run(_) => LevelFilter::INFO,
         }
     }
 }

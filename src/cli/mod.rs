@@ -12,6 +12,7 @@ mod generate;
 pub mod logging;
 mod man;
 mod output;
+mod route;
 mod run;
 mod signals;
 
@@ -20,4 +21,5 @@ pub use command::Command;
 pub use exit::{CommandError, ExitStatus};
 pub use generate::{GenerateArgs, MapperName};
 pub use output::Output;
+pub use route::RouteArgs;
 pub use run::RunArgs;

@@ -161,7 +161,8 @@ fn tell(
     stop: &Stop,
     output: &mut Output,
 ) -> Result<(), CommandError> {
-    let mut follower = TopicFollower::start(client, &args.plan_topic).map_err(|error| CommandError::Failed(Box::new(error)))?;
+    let mut follower =
+        TopicFollower::start(client, &args.plan_topic).map_err(|error| CommandError::Failed(Box::new(error)))?;
     let mut table = PlanTable::new();
     let mut unapplied: VecDeque<Applied> = VecDeque::new();
     let questions = ask_from_stdin();
