@@ -37,7 +37,7 @@ fn every_codec_is_read() {
     for codec in ["none", "gzip", "snappy", "lz4", "zstd"] {
         let at = now_ms();
         let events = (0..1000).map(|number| event(&format!("c{number}"), at));
-        kafka.produce_with(&[("compression.type", codec), ("linger.ms", "20")], &stage.input, events);
+        kafka.produce_with(&stage.input, &[("compression.type", codec), ("linger.ms", "20")], events);
     }
     wait_metric(&addr, "keyheat_records_read_total", 5000.0);
     let all = scrape(&addr).unwrap();

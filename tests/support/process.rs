@@ -1,5 +1,7 @@
 //! The program as a process: started, watched through its log and its HTTP side, stopped, killed.
 
+#![allow(clippy::unwrap_used, clippy::string_slice, reason = "a test that cannot go on fails")]
+
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
