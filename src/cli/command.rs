@@ -1,8 +1,9 @@
-//! The commands. A new one adds a line here in the enum and one in [`Command::run`].
+//! The commands. A new one adds a line in the enum and one in [`Command::run`].
 
 use clap::Subcommand;
 use tracing_subscriber::filter::LevelFilter;
 
+use super::check::CheckArgs;
 use super::completions::CompletionsArgs;
 use super::exit::{CommandError, ExitStatus};
 use super::generate::GenerateArgs;
@@ -10,11 +11,13 @@ use super::man::ManArgs;
 use super::output::Output;
 use super::route::RouteArgs;
 use super::run::RunArgs;
-use super::{completions, generate, man, route, run};
+use super::topics::TopicsArgs;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Say all that is wrong with a configuration, or what it does and the memory it takes
+    Check(CheckArgs),
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
     /// Generate access events: to Kafka, a file or standard output
@@ -25,6 +28,8 @@ pub enum Command {
     Route(RouteArgs),
     /// Run the service: read, count, detect, plan, publish
     Run(RunArgs),
+    /// Make or check the topics between the leader and the routers
+    Topics(TopicsArgs),
 }
 
 impl Command {
@@ -34,11 +39,13 @@ impl Command {
     /// What stopped it; [`CommandError::exit_status`] says what the process ends with.
     pub fn run(self, output: &mut Output) -> Result<ExitStatus, CommandError> {
         match self {
-            Self::Completions(args) => completions::run(&args, output),
-            Self::Generate(args) => generate::run(&args, output),
-            Self::Man(args) => man::run(&args, output),
-            Self::Route(args) => route::run(&args, output),
-            Self::Run(args) => run::run(&args, output),
+            Self::Check(args) => super::check::run(&args, output),
+            Self::Completions(args) => super::completions::run(&args, output),
+            Self::Generate(args) => super::generate::run(&args, output),
+            Self::Man(args) => super::man::run(&args, output),
+            Self::Route(args) => super::route::run(&args, output),
+            Self::Run(args) => super::run::run(&args, output),
+            Self::Topics(args) => super::topics::run(&args, output),
         }
     }
 
@@ -46,8 +53,8 @@ impl Command {
     #[must_use]
     pub const fn default_log_level(&self) -> LevelFilter {
         match self {
-            Self::Completions(_) | Self::Generate(_) | Self::Man(_) => LevelFilter::WARN,
             Self::Route(_) | Self::Run(_) => LevelFilter::INFO,
+            _ => LevelFilter::WARN,
         }
     }
 }

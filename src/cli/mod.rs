@@ -1,12 +1,15 @@
 //! The command line: one file a command, and what all commands share.
 //!
 //! Data goes to standard output, words and logs to standard error. A command is a `pub struct XArgs` and a
-//! `pub(super) fn run(&args, &mut Output) -> Result<ExitStatus, CommandError>` in its own file, and a line each in the enum, in `run` and in
-//! `default_log_level` of `command.rs`.
+//! `pub(super) fn run(&args, &mut Output) -> Result<ExitStatus, CommandError>` in its own file, and a line each in the enum
+//! and in `run` of `command.rs`.
 
 mod args;
+mod check;
+mod check_report;
 mod command;
 mod completions;
+mod config_file;
 mod exit;
 mod generate;
 pub mod logging;
@@ -15,6 +18,7 @@ mod output;
 mod route;
 mod run;
 mod signals;
+mod topics;
 
 pub use args::{Cli, ColorChoice, GlobalArgs, LogFormat, OutputFormat};
 pub use command::Command;

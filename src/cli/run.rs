@@ -1,15 +1,14 @@
 //! `keyheat run`: the service, from start to exit status.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 
+use super::config_file;
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
 use super::signals::end_on_signals;
-use crate::config;
 use crate::service::{Service, ServiceEnd};
 
 /// Arguments of `run`.
@@ -28,15 +27,7 @@ pub struct RunArgs {
 /// # Errors
 /// [`CommandError::Usage`] for a configuration with faults; otherwise when a part cannot start or fails.
 pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
-    let text = fs::read_to_string(&args.config)
-        .map_err(|source| CommandError::Io { what: format!("cannot read {}", args.config.display()), source })?;
-    let loaded = config::load(&text).map_err(|faults| {
-        CommandError::Usage(format!("{} has faults; keyheat check lists them\n{faults}", args.config.display()))
-    })?;
-    for warning in &loaded.warnings {
-        output.note(format_args!("{}:{warning}", args.config.display()));
-    }
-    let settings = loaded.settings;
+    let settings = config_file::load(&args.config, output)?.settings;
     let listen = args.listen.unwrap_or(settings.observe.listen);
     let service = Service::start(&settings, Some(listen)).map_err(|error| CommandError::Failed(Box::new(error)))?;
     end_on_signals(service.stop_flag())?;

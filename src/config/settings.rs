@@ -37,6 +37,16 @@ pub struct Settings {
     pub hash: ConfigHash,
 }
 
+impl Settings {
+    /// How far back a start must read so that the longest window is whole.
+    #[must_use]
+    pub fn reach(&self) -> Span {
+        let windows = self.engine.keyspaces.iter().flat_map(|keyspace| &keyspace.windows);
+        let longest = windows.map(|window| window.length.saturating_add(window.pane)).max().unwrap_or(Span::ZERO);
+        longest.saturating_add(self.engine.time.disorder).saturating_add(self.engine.time.max_ahead)
+    }
+}
+
 /// Names the settings on which decisions depend: `xxh64` of their canonical form, 16 hexadecimal digits in records and metrics.
 ///
 /// Connection, HTTP and service settings are left out, and so are seeds and everything secret, since the hash is public.

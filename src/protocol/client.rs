@@ -26,6 +26,12 @@ pub const CONSUMER_PROPERTIES: &[(&str, &str)] = &[
 /// Records that wait inside a reading client take at most so much, in KiB.
 const CONSUMER_QUEUE_KIB: &str = "65536";
 
+/// For clients that read control topics, beside [`CONSUMER_PROPERTIES`]: their records are few and small.
+pub const CONTROL_CONSUMER_PROPERTIES: &[(&str, &str)] = &[("queued.max.messages.kbytes", CONTROL_QUEUE_KIB)];
+
+/// Control records that wait inside a reading client take at most so much, in KiB.
+const CONTROL_QUEUE_KIB: &str = "2048";
+
 /// For clients that write control records.
 pub const PRODUCER_PROPERTIES: &[(&str, &str)] = &[
     // An unknown outcome that is sent again must not overtake: same order, each at most once, on all replicas in sync.

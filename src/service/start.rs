@@ -229,7 +229,7 @@ fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, Sta
         topic: settings.source.topic.clone(),
         group: settings.source.group.clone(),
         start: match settings.source.start {
-            Start::Window => StartAt::Back(reach(settings)),
+            Start::Window => StartAt::Back(settings.reach()),
             Start::Earliest => StartAt::Earliest,
             Start::Latest => StartAt::Latest,
         },
@@ -249,15 +249,8 @@ fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, Sta
     })
 }
 
-/// How far back a start must read so that the longest window is whole.
-fn reach(settings: &Settings) -> Span {
-    let windows = settings.engine.keyspaces.iter().flat_map(|keyspace| &keyspace.windows);
-    let longest = windows.map(|window| window.length.saturating_add(window.pane)).max().unwrap_or(Span::ZERO);
-    longest.saturating_add(settings.engine.time.disorder).saturating_add(settings.engine.time.max_ahead)
-}
-
 fn leader_parts(settings: &Settings, shared: &Shared) -> Result<LeaderParts, StartError> {
-    let consumer = settings.kafka.consumer_config()?;
+    let consumer = settings.kafka.control_consumer_config()?;
     let mut member = consumer.clone();
     member.set("session.timeout.ms", settings.service.session_timeout.as_millis().to_string());
     let plan_topic = &settings.control.plan_topic;

@@ -6,7 +6,9 @@ use std::io;
 use rdkafka::ClientConfig;
 
 use crate::config::{KafkaSettings, Sasl, Security, Tls};
-use crate::protocol::client::{CLIENT_PROPERTIES, CONSUMER_PROPERTIES, PRODUCER_PROPERTIES};
+use crate::protocol::client::{
+    CLIENT_PROPERTIES, CONSUMER_PROPERTIES, CONTROL_CONSUMER_PROPERTIES, PRODUCER_PROPERTIES,
+};
 
 /// Why a client cannot be set up.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +38,14 @@ impl KafkaSettings {
     /// As [`KafkaSettings::client_config`].
     pub fn consumer_config(&self) -> Result<ClientConfig, ClientError> {
         self.config_with(CONSUMER_PROPERTIES)
+    }
+
+    /// For clients that read the plan topic or the acks topic.
+    ///
+    /// # Errors
+    /// As [`KafkaSettings::client_config`].
+    pub fn control_consumer_config(&self) -> Result<ClientConfig, ClientError> {
+        self.config_with(&[CONSUMER_PROPERTIES, CONTROL_CONSUMER_PROPERTIES].concat())
     }
 
     /// For clients that write control records.
@@ -100,7 +110,13 @@ mod tests {
     fn librdkafka_knows_every_property_and_what_the_user_writes_wins() {
         let mut settings = KafkaSettings::plain(&["127.0.0.1:9092", "127.0.0.1:9093"]);
         settings.librdkafka.insert("fetch.queue.backoff.ms".to_owned(), "7".to_owned());
-        for config in [settings.client_config(), settings.consumer_config(), settings.producer_config()] {
+        let configs = [
+            settings.client_config(),
+            settings.consumer_config(),
+            settings.control_consumer_config(),
+            settings.producer_config(),
+        ];
+        for config in configs {
             let native = config.unwrap().create_native_config().unwrap();
             assert_eq!(native.get("bootstrap.servers").unwrap(), "127.0.0.1:9092,127.0.0.1:9093");
             assert_eq!(native.get("fetch.queue.backoff.ms").unwrap(), "7");

@@ -56,7 +56,10 @@ fn main() {
         run.push(service(&kafka, &dir, &topic, events, round));
         replay.push(replay_file(&log));
     }
-    println!("{events} events of {} bytes on average, {rounds} rounds in turn; medians", fs::metadata(&log).unwrap().len() / events);
+    println!(
+        "{events} events of {} bytes on average, {rounds} rounds in turn; medians",
+        fs::metadata(&log).unwrap().len() / events
+    );
     println!("| case | wall s | events/s | CPU us/event | CPU of bare poll |");
     println!("|---|---|---|---|---|");
     let base = median(&bare, |cost| cost.cpu);
@@ -104,7 +107,9 @@ fn prepare(kafka: &Kafka, dir: &Path, topic: &str, events: u64) -> PathBuf {
 /// The rival: the client and nothing else.
 fn bare_poll(kafka: &Kafka, topic: &str, events: u64) -> Cost {
     let mut client = ClientConfig::new();
-    for (name, value) in keyheat::protocol::client::CLIENT_PROPERTIES.iter().chain(keyheat::protocol::client::CONSUMER_PROPERTIES) {
+    for (name, value) in
+        keyheat::protocol::client::CLIENT_PROPERTIES.iter().chain(keyheat::protocol::client::CONSUMER_PROPERTIES)
+    {
         client.set(*name, *value);
     }
     client.set("bootstrap.servers", &kafka.bootstrap).set("group.id", "bare").set("enable.auto.commit", "false");
@@ -187,7 +192,19 @@ fn records_read(addr: &str) -> Option<u64> {
 fn replay_file(log: &Path) -> Cost {
     let (begin, before) = (Instant::now(), children_cpu());
     let done = keyheat()
-        .args(["replay", "--key", "/client", "--time", "/ts", "--shard", "/shard", "--request-id", "/id", "--operation", "/op"])
+        .args([
+            "replay",
+            "--key",
+            "/client",
+            "--time",
+            "/ts",
+            "--shard",
+            "/shard",
+            "--request-id",
+            "/id",
+            "--operation",
+            "/op",
+        ])
         .args(["--output", "json", "--quiet"])
         .arg(log)
         .stdout(Stdio::null())

@@ -12,3 +12,4 @@ mod input;
 mod path;
 mod stage;
 mod stop;
+mod topics;
