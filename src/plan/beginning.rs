@@ -118,6 +118,9 @@ impl Beginning<'_> {
             Some(Hindrance::Frozen)
         } else if listed && !change.cools() {
             Some(Hindrance::Listed)
+        } else if view.world.table.voided_at(key).is_some_and(|at| view.now.since(at) < budget.min_dwell) {
+            // What came too late once would again: answered with a tombstone and begun anew, it would fill the topic.
+            Some(Hindrance::Void)
         } else if self.memory.rests(key, view.now) {
             Some(Hindrance::Refused)
         } else if dwells {

@@ -24,6 +24,9 @@ pub enum Hindrance {
     /// The key's last migration ended too short a time ago.
     #[error("the last migration of the key ended less than min_dwell ago")]
     Dwell,
+    /// The key's last plan reached the log after its `not_after`.
+    #[error("the last plan reached the log too late and is void: Kafka is slow, or its clock is ahead of this one")]
+    Void,
     /// A router could not obey the key's last plan.
     #[error("a router refused the key's last plan; it rests")]
     Refused,
@@ -65,13 +68,14 @@ pub enum Hindrance {
 
 impl Hindrance {
     /// Every label that [`Hindrance::label`] gives.
-    pub const LABELS: [&'static str; 15] = [
+    pub const LABELS: [&'static str; 16] = [
         "observed",
         "unsettled",
         "frozen",
         "listed",
         "budget",
         "dwell",
+        "void",
         "refused",
         "undecided",
         "no_request_ids",
@@ -93,6 +97,7 @@ impl Hindrance {
             Self::Listed => "listed",
             Self::Budget(_) => "budget",
             Self::Dwell => "dwell",
+            Self::Void => "void",
             Self::Refused => "refused",
             Self::Undecided { .. } => "undecided",
             Self::NoRequestIds(_) => "no_request_ids",

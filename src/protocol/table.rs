@@ -23,7 +23,7 @@ use crate::units::{EventTime, Offset};
 pub const MAX_PLANS: usize = 10_000;
 /// The most advice records of a table, and the most of other kinds.
 pub const MAX_OTHERS: usize = 10_000;
-/// The most keys that are remembered as shadowed or unreadable.
+/// The most keys that are remembered as shadowed, as unreadable and as voided.
 pub const MAX_TROUBLED: usize = 10_000;
 
 /// The table of plans at one place of the log.
@@ -38,6 +38,7 @@ pub struct PlanTable {
     digest: Digest,
     shadowed: BTreeMap<PlanTopicKey, Shadow>,
     unreadable: BTreeMap<PlanKey, Unreadable>,
+    voided: BTreeMap<PlanKey, EventTime>,
     cut: u64,
 }
 
@@ -264,13 +265,15 @@ impl PlanTable {
             return Ok(Applied::Removed { key: key.clone(), version, previous });
         };
         let plan = PlanRecord::decode(key, value)?;
-        if let Some(limit) = void_after(&plan, record.log_time) {
+        if let Some((limit, log_time)) = void_after(&plan, record.log_time) {
+            self.remember_void(key, log_time);
             return Err(RefusedRecord::Void(limit));
         }
         if self.plans.len() >= MAX_PLANS && !self.plans.contains_key(key) {
             return Err(RefusedRecord::TooMany(MAX_PLANS));
         }
         self.unreadable.remove(key);
+        self.voided.remove(key);
         let PlanTopicPlace { log_time, offset } = PlanTopicPlace::of(record);
         let entry = Arc::new(PlanEntry { version, record: plan, value: value.clone(), log_time, offset });
         let previous = self.plans.insert(key.clone(), Arc::clone(&entry));
@@ -354,6 +357,14 @@ impl PlanTable {
             self.shadowed.remove(key);
         } else if self.shadowed.len() < MAX_TROUBLED || self.shadowed.contains_key(key) {
             self.shadowed.insert(key.clone(), shadow);
+        } else {
+            self.cut += 1;
+        }
+    }
+
+    fn remember_void(&mut self, key: &PlanKey, log_time: EventTime) {
+        if self.voided.len() < MAX_TROUBLED || self.voided.contains_key(key) {
+            self.voided.insert(key.clone(), log_time);
         } else {
             self.cut += 1;
         }
@@ -443,6 +454,12 @@ impl PlanTable {
         self.unreadable.contains_key(key) || self.shadowed.contains_key(&PlanTopicKey::Plan(key.clone()))
     }
 
+    /// When the last proposal or prepare of the key that came too late reached the log; none once a plan of the key was accepted.
+    #[must_use]
+    pub fn voided_at(&self, key: &PlanKey) -> Option<EventTime> {
+        self.voided.get(key).copied()
+    }
+
     /// The value with which the leader answers a shadowed key; none for a tombstone. It is the accepted one, without its `not_after`:
     /// that limits how late a decision may arrive, and this one has arrived.
     #[must_use]
@@ -466,7 +483,7 @@ impl PlanTable {
         self.unreadable.iter()
     }
 
-    /// How often a shadowed or unreadable key was not remembered because there were too many.
+    /// How often a shadowed, unreadable or voided key was not remembered because there were too many.
     #[must_use]
     pub const fn cut(&self) -> u64 {
         self.cut
@@ -485,13 +502,13 @@ impl PlanTopicPlace {
     }
 }
 
-/// The `not_after` that the record has missed, if it has.
-fn void_after(plan: &PlanRecord, log_time: Option<EventTime>) -> Option<String> {
+/// The `not_after` that the record has missed, if it has, and when it reached the log.
+fn void_after(plan: &PlanRecord, log_time: Option<EventTime>) -> Option<(String, EventTime)> {
     if !matches!(plan.state, State::Proposed | State::Prepare) {
         return None;
     }
     let (limit, log_time) = (plan.not_after.as_ref()?, log_time?);
     // `PlanRecord::check` has refused what is no time.
     let limit_ms = limit.parse::<jiff::Timestamp>().ok()?.as_millisecond();
-    (log_time.as_millis() > limit_ms).then(|| limit.clone())
+    (log_time.as_millis() > limit_ms).then(|| (limit.clone(), log_time))
 }

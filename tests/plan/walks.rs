@@ -312,6 +312,20 @@ fn a_withdrawal_is_turned_round_when_the_key_is_hot_again() {
     assert_eq!(sim.plan("c42").unwrap().write.unwrap().buckets(), 8);
 }
 
+/// A log whose clock is ahead makes every first record void: it is answered, and not begun again and again.
+#[test]
+fn a_record_that_comes_too_late_is_not_sent_again_at_once() {
+    let mut sim = Sim::new(vec![settings()]);
+    sim.log_delay = Span::from_secs(11);
+    sim.hot = vec![hot("c42", 700.0)];
+    sim.pass(250);
+    assert_eq!(sim.states_of("c42"), ["prepare", "end"]);
+    assert_eq!(sim.planner.hindrances()[&customer("c42")], Hindrance::Void);
+    sim.log_delay = Span::ZERO;
+    sim.pass(100);
+    assert_eq!(sim.states_of("c42")[2..], UPDATE);
+}
+
 /// The topic has lost records: nothing is decided on what is left.
 #[test]
 fn nothing_is_decided_when_routers_know_more_than_the_topic() {
