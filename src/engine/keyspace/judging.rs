@@ -65,7 +65,6 @@ impl Keyspace {
             let head = Seen { counts: candidate.tally.head(), events: self.head_events };
             let closed = Seen { counts: candidate.tally.closed(), events: self.closed_events };
             let heat = &mut candidate.tally.heat;
-            heat.note(head.counts[0].lower);
             let raised = heat.raise(&self.levels, &closed, at);
             let cleared = heat.clear(&self.levels, &head, &closed, self.calm, at);
             for (change, reason) in raised.into_iter().chain(cleared) {

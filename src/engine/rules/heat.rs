@@ -103,8 +103,7 @@ impl Heat {
             return None;
         }
         for (at, raised) in self.raised.iter_mut().enumerate() {
-            let least = levels.least(at, seen.events[at]);
-            *raised = if self.state == State::Cold { least } else { least.min(*raised) };
+            *raised = levels.least(at, seen.events[at]);
         }
         (self.rule, self.window, self.cool_since) = (rule, window, None);
         let at = self.not_before(at);
@@ -134,7 +133,9 @@ impl Heat {
         }
         let low = |seen: &Seen| {
             seen.counts.iter().enumerate().all(|(window, count)| {
-                let threshold = self.raised[window].min(levels.least(window, seen.events[window]));
+                let now = levels.least(window, seen.events[window]);
+                // What was never proved leaves nothing to hold on to: only the threshold in force counts.
+                let threshold = if self.is_hot() { now.min(self.raised[window]) } else { now };
                 below(count.upper, calm.share, threshold)
             })
         };

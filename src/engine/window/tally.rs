@@ -88,6 +88,7 @@ impl Tally {
 
     /// The next pane has been opened.
     pub(crate) fn roll(&mut self, timeline: &Timeline, long_too: bool) {
+        self.heat.note(self.head[0].lower);
         for window in 0..timeline.windows() {
             if window == 0 || long_too {
                 let slot = timeline.slot(window, timeline.mark(window).head);

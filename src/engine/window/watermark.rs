@@ -1,14 +1,13 @@
 //! Event time over all partitions: how far it is (newest), and up to where all is counted (watermark).
 
-use std::collections::BTreeMap;
-
 use super::super::settings::TimeSettings;
 use super::super::status::Progress;
 use crate::units::{EventTime, Partition, Span};
 
 /// One partition.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Part {
+    partition: Partition,
     /// Newest accepted event; none before the first.
     newest: Option<EventTime>,
     /// The clock when it was accepted.
@@ -21,6 +20,12 @@ struct Part {
     idle: bool,
 }
 
+impl Part {
+    const fn new(partition: Partition) -> Self {
+        Self { partition, newest: None, heard: None, unread: false, at_end: false, paused: false, idle: false }
+    }
+}
+
 /// Event time over all partitions.
 ///
 /// A partition's watermark is its newest event less `disorder`; the watermark over all is the least of those that are not
@@ -28,7 +33,10 @@ struct Part {
 #[derive(Debug, Clone)]
 pub(crate) struct Watermark {
     settings: TimeSettings,
-    parts: BTreeMap<Partition, Part>,
+    /// In the order of their numbers.
+    parts: Vec<Part>,
+    /// Where the last event's partition stands: the next event is likely to be of the same.
+    last: usize,
     newest: Option<EventTime>,
     watermark: Option<EventTime>,
     /// The newest event, and the clock at the last accepted one: where event time stood.
@@ -39,7 +47,7 @@ pub(crate) struct Watermark {
 impl Watermark {
     /// Before the first event.
     pub(crate) const fn new(settings: TimeSettings) -> Self {
-        Self { settings, parts: BTreeMap::new(), newest: None, watermark: None, anchor: None, now: EventTime::MIN }
+        Self { settings, parts: Vec::new(), last: 0, newest: None, watermark: None, anchor: None, now: EventTime::MIN }
     }
 
     /// The newest event time, or where the clock has carried it since.
@@ -60,10 +68,11 @@ impl Watermark {
     /// Takes the time of an accepted event. True when the partition is new.
     pub(crate) fn accept(&mut self, partition: Partition, time: EventTime, now: EventTime) -> bool {
         self.now = self.now.max(now);
-        let known = self.parts.contains_key(&partition);
-        let part = self.parts.entry(partition).or_default();
+        let known = self.seek(partition);
+        let now = self.now;
+        let Some(part) = self.parts.get_mut(self.last) else { return !known };
         let before = part.newest;
-        part.heard = Some(self.now);
+        part.heard = Some(now);
         part.newest = before.max(Some(time));
         let woken = std::mem::replace(&mut part.idle, false);
         self.newest = self.newest.max(Some(time));
@@ -79,29 +88,44 @@ impl Watermark {
     /// Takes a partition's progress. True when the partition is new.
     pub(crate) fn progress(&mut self, progress: Progress, now: EventTime) -> bool {
         self.now = self.now.max(now);
-        let known = self.parts.contains_key(&progress.partition);
-        let part = self.parts.entry(progress.partition).or_default();
-        part.unread = progress.position < progress.end;
-        part.at_end = !part.unread;
-        part.paused = progress.paused;
+        let known = self.seek(progress.partition);
+        if let Some(part) = self.parts.get_mut(self.last) {
+            part.unread = progress.position < progress.end;
+            part.at_end = !part.unread;
+            part.paused = progress.paused;
+        }
         self.pass(now);
         !known
     }
 
     /// A partition was taken away: it holds nothing back.
     pub(crate) fn revoke(&mut self, partition: Partition) {
-        self.parts.remove(&partition);
+        self.parts.retain(|part| part.partition != partition);
         self.recompute();
     }
 
     /// Time passes: partitions become idle, and when all are, event time follows the clock.
     pub(crate) fn pass(&mut self, now: EventTime) {
         self.now = self.now.max(now);
-        for part in self.parts.values_mut() {
+        for part in &mut self.parts {
             let silent = part.heard.is_some_and(|heard| self.now.since(heard) >= self.settings.idle_timeout);
             part.idle = silent && part.at_end && !part.paused;
         }
         self.recompute();
+    }
+
+    /// Points `last` at a partition, which is added when it is new; true when it was known.
+    #[inline]
+    fn seek(&mut self, partition: Partition) -> bool {
+        if self.parts.get(self.last).is_some_and(|part| part.partition == partition) {
+            return true;
+        }
+        let found = self.parts.binary_search_by_key(&partition, |part| part.partition);
+        self.last = found.unwrap_or_else(|at| at);
+        if found.is_err() {
+            self.parts.insert(self.last, Part::new(partition));
+        }
+        found.is_ok()
     }
 
     fn recompute(&mut self) {
@@ -120,13 +144,13 @@ impl Watermark {
 
     /// Partitions that hold event time back.
     fn holding(&self) -> impl Iterator<Item = &Part> {
-        self.parts.values().filter(|part| part.newest.is_some() && !part.idle)
+        self.parts.iter().filter(|part| part.newest.is_some() && !part.idle)
     }
 
     /// A partition has unread records and is behind the clock by more than `window`.
     pub(crate) fn is_catching_up(&self, window: Span) -> bool {
         let behind = |newest: EventTime| self.now.since(newest) > window;
-        self.parts.values().any(|part| part.unread && part.newest.is_some_and(behind))
+        self.parts.iter().any(|part| part.unread && part.newest.is_some_and(behind))
     }
 
     /// The clock at which the next partition becomes idle.
