@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jiff::SignedDuration;
+use jiff::civil::{DateTime, date};
 use serde::{Deserialize, Serialize};
 
 /// A moment of event time: milliseconds since 1970-01-01T00:00:00Z, from 1 ms to the end of the year 9999.
@@ -14,6 +16,8 @@ pub struct EventTime(i64);
 
 /// The last millisecond of the year 9999: the last one that RFC 3339 can write.
 const MAX_TIME_MS: i64 = 253_402_300_799_999;
+
+const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 
 /// A number of milliseconds that is no event time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -61,14 +65,15 @@ impl EventTime {
     /// RFC 3339 in UTC with milliseconds, e.g. `2026-11-30T10:11:32.120Z`.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
-        match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(timestamp) => format!("{timestamp:.3}"),
+        // A civil time reaches to the end of the year 9999; a `jiff::Timestamp` ends 26 hours earlier.
+        match EPOCH.checked_add(SignedDuration::from_millis(self.0)) {
+            Ok(utc) => format!("{utc:.3}Z"),
             Err(_) => unreachable_range(self.0),
         }
     }
 }
 
-/// The range of [`EventTime`] lies inside that of a timestamp, so this text is never seen; a display does not panic.
+/// The range of [`EventTime`] lies inside that of a civil time, so this text is never seen; a display does not panic.
 fn unreachable_range(millis: i64) -> String {
     format!("{millis} ms")
 }

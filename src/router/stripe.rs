@@ -240,8 +240,8 @@ mod tests {
 
     #[test]
     fn a_stripe_takes_no_more_cache_lines_than_needed() {
-        assert_eq!(std::mem::align_of::<Stripe>(), 64);
-        assert_eq!(std::mem::size_of::<Stripe>(), 128);
+        assert_eq!(align_of::<Stripe>(), 64);
+        assert_eq!(size_of::<Stripe>(), 128);
     }
 
     #[test]

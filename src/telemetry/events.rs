@@ -350,8 +350,15 @@ mod tests {
             indices.extend(ControlResult::ALL.iter().map(|result| LineKind::Control(*kind, *result).index()));
         }
         indices.extend(
-            [LineKind::Commit, LineKind::Verdict, LineKind::RouterRefusal, LineKind::HoldTurnedBack]
-                .map(LineKind::index),
+            [
+                LineKind::Commit,
+                LineKind::Verdict,
+                LineKind::RouterRefusal,
+                LineKind::HoldTurnedBack,
+                LineKind::OffsetsLost,
+                LineKind::Repeated,
+            ]
+            .map(LineKind::index),
         );
         assert_eq!(indices, (0..LineKind::COUNT).collect::<Vec<_>>());
     }

@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn h17_estimates_are_one_sided_and_bounded() {
         let mut sketch = CountMin::new(Rows::new(4, 11, 11));
-        let count = |n: u32| 1 + u64::from(n % 7 == 0) * 9;
+        let count = |n: u32| 1 + u64::from(n.is_multiple_of(7)) * 9;
         let mut events = 0;
         for n in 0..100_000u32 {
             for _ in 0..count(n) {

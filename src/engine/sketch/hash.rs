@@ -82,7 +82,7 @@ mod tests {
                 for (at, &a) in group.iter().enumerate() {
                     for &b in &group[at + 1..] {
                         pairs += 1;
-                        both += u64::from(cells[a][row] == cells[b][row]);
+                        both += u64::from(cells[a].get(row) == cells[b].get(row));
                     }
                 }
             }
