@@ -4,6 +4,11 @@
 //! `cargo bench --features broker-tests --bench pipeline`; `EVENTS` and `ROUNDS` change the size.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a benchmark prints, and measures time")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "one that cannot go on fails; counts are small"
+)]
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +20,7 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
-#[allow(dead_code, reason = "each user takes its part of what is shared")]
+#[allow(dead_code, unused_imports, reason = "each user takes its part of what is shared")]
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -27,13 +27,16 @@ pub(crate) struct ControlLog {
     pub(crate) refused: usize,
 }
 
+/// Key and value of a record.
+type Content = (Vec<u8>, Option<Vec<u8>>);
+
 impl ControlLog {
     /// Folds what kcat printed.
     pub(crate) fn of(records: &[Record]) -> Self {
         let mut log = Self::default();
         let mut leader: Option<(u64, String)> = None;
         let mut last = (0, 0);
-        let mut bytes: BTreeMap<(u64, String, u64), (Vec<u8>, Option<Vec<u8>>)> = BTreeMap::new();
+        let mut bytes = BTreeMap::<(u64, String, u64), Content>::new();
         for record in records {
             let key = String::from_utf8(record.key.clone().expect("every record has a key")).unwrap();
             check_headers(record, &key);

@@ -119,7 +119,7 @@ fn label_value(text: &str) -> Result<(String, &str), String> {
     let mut chars = text.char_indices();
     while let Some((at, char)) = chars.next() {
         match char {
-            '"' => return Ok((value, &text[at + 1..])),
+            '"' => return Ok((value, text.get(at + 1..).unwrap_or_default())),
             '\\' => match chars.next() {
                 Some((_, 'n')) => value.push('\n'),
                 Some((_, '\\')) => value.push('\\'),
