@@ -2,14 +2,20 @@
 //!
 //! Owning the plan topic's partition in the group makes a process a candidate, no more: a paused owner does not know that it
 //! lost. The fence is the log itself. A candidate reads the topic to its end, appends `claim/<highest epoch + 1>/<nonce>` and
-//! leads when it reads its own claim back as the first of that epoch. One record is in flight at a time; a record whose outcome
-//! is unknown is sent again with the same version and bytes (I1), and is done when it is read back and accepted (I4).
+//! leads when it reads its own claim back as the first of that epoch. A claim is sent once: of two copies compaction keeps the
+//! second, and a fresh reader would refuse what lies between them. So a claim without an answer is given up, and another one is
+//! made, with another nonce.
+//!
+//! One record is in flight at a time; a record whose outcome is unknown is sent again with the same version and bytes (I1), and
+//! is done when it is read back and accepted (I4).
 
 use crate::protocol::{Nonce, PlanTopicKey, Version};
 use crate::units::{EventTime, Span};
 
 /// A record without an answer is sent again after so long.
 const RESEND_AFTER: Span = Span::from_secs(3);
+/// A claim that was not read back by then is given up: longer than the client tries to deliver it.
+const CLAIM_LIMIT: Span = Span::from_secs(8);
 /// An owner that was deposed, and hears of no living leader for so long, joins the group anew.
 const REJOIN_AFTER: Span = Span::from_secs(15);
 
@@ -62,8 +68,8 @@ enum State {
     Follower,
     /// It is; the topic has not been read to its end yet.
     Candidate,
-    /// Its claim was sent and not read back.
-    Claiming { epoch: u64, claimed_at: EventTime, send_at: EventTime },
+    /// Its claim is to be sent, or was sent once and not read back.
+    Claiming { epoch: u64, claimed_at: EventTime, sent: bool },
     /// Its claim is the first of the highest epoch.
     Leading { epoch: u64, last_seq: u64, in_flight: Option<InFlight> },
     /// A higher claim was seen while the partition is assigned: it waits for a new assignment.
@@ -79,22 +85,25 @@ struct InFlight {
 /// Leadership of one process.
 #[derive(Debug)]
 pub struct Leadership {
-    nonce: Nonce,
+    /// Names this process; each claim's nonce is made from it.
+    base: Nonce,
+    claims: u64,
     state: State,
     highest_epoch: u64,
 }
 
 impl Leadership {
-    /// A process that owns nothing; `nonce` is random and its own.
+    /// A process that owns nothing; `base` is random and its own.
     #[must_use]
-    pub const fn new(nonce: Nonce) -> Self {
-        Self { nonce, state: State::Follower, highest_epoch: 0 }
+    pub const fn new(base: Nonce) -> Self {
+        Self { base, claims: 0, state: State::Follower, highest_epoch: 0 }
     }
 
-    /// The nonce of its claims.
+    /// The nonce of the last claim.
     #[must_use]
     pub const fn nonce(&self) -> Nonce {
-        self.nonce
+        // Steps of an odd constant: 2^64 claims have different nonces.
+        Nonce(self.base.0.wrapping_add(self.claims.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     /// The partition was assigned.
@@ -110,7 +119,8 @@ impl Leadership {
     /// The topic has been read to its end, as asked after the assignment: a candidate claims.
     pub fn handle_read_to_end(&mut self, now: EventTime) {
         if self.state == State::Candidate {
-            self.state = State::Claiming { epoch: self.highest_epoch + 1, claimed_at: now, send_at: now };
+            self.claims += 1;
+            self.state = State::Claiming { epoch: self.highest_epoch + 1, claimed_at: now, sent: false };
         }
     }
 
@@ -118,15 +128,22 @@ impl Leadership {
     pub fn handle_claim(&mut self, epoch: u64, nonce: Nonce, first: bool, now: EventTime) {
         self.highest_epoch = self.highest_epoch.max(epoch);
         match self.state {
-            State::Claiming { epoch: mine, .. } if epoch == mine && nonce == self.nonce && first => {
+            State::Claiming { epoch: mine, .. } if epoch == mine && nonce == self.nonce() && first => {
                 self.state = State::Leading { epoch, last_seq: 0, in_flight: None };
             }
             // A rival was first with this epoch, or claimed a higher one: read on and claim above it.
-            State::Claiming { epoch: mine, .. } if epoch >= mine && nonce != self.nonce => {
+            State::Claiming { epoch: mine, .. } if epoch >= mine && nonce != self.nonce() => {
                 self.state = State::Candidate
             }
             State::Leading { epoch: mine, .. } if epoch > mine => self.state = State::Deposed { since: now },
             _ => {}
+        }
+    }
+
+    /// The claim that this process leads by was read a second time: it is made anew, above the doubled one.
+    pub fn handle_claim_repeated(&mut self, epoch: u64, nonce: Nonce) {
+        if self.leading() == Some(epoch) && nonce == self.nonce() {
+            self.state = State::Candidate;
         }
     }
 
@@ -172,12 +189,16 @@ impl Leadership {
         }
     }
 
-    /// What to send now: the claim or the record in flight, each again when it has had no answer for a while.
+    /// What to send now: the claim, once; or the record in flight, again when it has had no answer for a while.
     pub fn poll_send(&mut self, now: EventTime) -> Option<Send> {
         match &mut self.state {
-            State::Claiming { epoch, claimed_at, send_at } if now >= *send_at => {
-                *send_at = now.saturating_add(RESEND_AFTER);
+            State::Claiming { epoch, claimed_at, sent: sent @ false } => {
+                *sent = true;
                 Some(Send::Claim(*epoch, *claimed_at))
+            }
+            State::Claiming { claimed_at, .. } if now.since(*claimed_at) >= CLAIM_LIMIT => {
+                self.state = State::Candidate;
+                None
             }
             State::Leading { in_flight: Some(flying), .. } if now >= flying.send_at => {
                 flying.send_at = now.saturating_add(RESEND_AFTER);
@@ -187,11 +208,11 @@ impl Leadership {
         }
     }
 
-    /// The client says that what was sent last is not on the topic: it may be sent again at once.
+    /// The client does not know whether what was sent last is on the topic: a record is sent again soon, a claim given up.
     pub fn handle_send_failed(&mut self, now: EventTime) {
         let soon = now.saturating_add(Span::from_millis(500));
         match &mut self.state {
-            State::Claiming { send_at, .. } => *send_at = (*send_at).min(soon),
+            State::Claiming { sent: true, .. } => self.state = State::Candidate,
             State::Leading { in_flight: Some(flying), .. } => flying.send_at = flying.send_at.min(soon),
             _ => {}
         }
@@ -258,7 +279,7 @@ mod tests {
         leadership.handle_assigned();
         leadership.handle_read_to_end(at(0));
         assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(7, at(0))));
-        leadership.handle_claim(7, MINE, true, at(1));
+        leadership.handle_claim(7, leadership.nonce(), true, at(1));
         assert_eq!(leadership.leading(), Some(7));
         leadership
     }
@@ -287,7 +308,7 @@ mod tests {
         leadership.handle_read_to_end(at(0));
         assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(1, at(0))));
         leadership.handle_claim(1, RIVAL, true, at(1));
-        leadership.handle_claim(1, MINE, false, at(1));
+        leadership.handle_claim(1, leadership.nonce(), false, at(1));
         assert_eq!(leadership.leading(), None);
         leadership.handle_read_to_end(at(1));
         assert_eq!(leadership.poll_send(at(1)), Some(Send::Claim(2, at(1))));
@@ -312,14 +333,37 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_claim_is_sent_again() {
+    fn a_claim_without_an_answer_is_given_up_and_made_anew() {
         let mut leadership = Leadership::new(MINE);
         leadership.handle_assigned();
         leadership.handle_read_to_end(at(0));
         assert_eq!(leadership.poll_send(at(0)), Some(Send::Claim(1, at(0))));
-        leadership.handle_send_failed(at(0));
-        assert_eq!(leadership.poll_send(at(1)), Some(Send::Claim(1, at(0))));
+        let given_up = leadership.nonce();
+        assert_eq!(leadership.poll_send(at(1)), None, "a claim is sent once");
+        leadership.handle_send_failed(at(1));
+        assert!(leadership.is_candidate());
+        leadership.handle_read_to_end(at(2));
+        assert_eq!(leadership.poll_send(at(2)), Some(Send::Claim(1, at(2))));
+        assert_ne!(leadership.nonce(), given_up);
+        leadership.handle_claim(1, given_up, true, at(3));
+        assert_eq!(leadership.leading(), None, "the first one has landed after all: read on, claim above it");
+        leadership.handle_read_to_end(at(4));
+        assert_eq!(leadership.poll_send(at(4)), Some(Send::Claim(2, at(4))));
+        assert_eq!(leadership.poll_send(at(13)), None);
+        assert!(leadership.is_candidate(), "no word from the client either");
         leadership.handle_revoked();
-        assert_eq!(leadership.poll_send(at(9)), None);
+        assert_eq!(leadership.poll_send(at(20)), None);
+    }
+
+    #[test]
+    fn a_claim_read_twice_is_made_anew() {
+        let mut leadership = leader();
+        leadership.submit(draft("k"), at(2));
+        leadership.handle_claim_repeated(6, RIVAL);
+        assert_eq!(leadership.leading(), Some(7));
+        leadership.handle_claim_repeated(7, leadership.nonce());
+        assert_eq!(leadership.leading(), None);
+        leadership.handle_read_to_end(at(3));
+        assert_eq!(leadership.poll_send(at(3)), Some(Send::Claim(8, at(3))));
     }
 }

@@ -92,12 +92,20 @@ impl Publisher {
     ) -> Option<Published> {
         match applied {
             Applied::Claim { epoch, nonce, won, repeated } => {
-                self.leadership.handle_claim(*epoch, *nonce, *won || *repeated, now);
+                let mine = *nonce == self.leadership.nonce();
+                if *repeated {
+                    self.leadership.handle_claim_repeated(*epoch, *nonce);
+                } else {
+                    self.leadership.handle_claim(*epoch, *nonce, *won, now);
+                }
                 let key = PlanTopicKey::Claim { epoch: *epoch, nonce: *nonce };
                 let version = Version { epoch: *epoch, seq: 0 };
-                let result = if *won || *repeated { ControlResult::Published } else { ControlResult::Refused };
-                let mine = *nonce == self.leadership.nonce();
-                mine.then(|| Published { key, version, result, detail: String::new() })
+                let (result, detail) = match (*won, *repeated) {
+                    (true, _) => (ControlResult::Published, ""),
+                    (false, true) => (ControlResult::Refused, "the claim is there twice"),
+                    (false, false) => (ControlResult::Refused, "another claim of the epoch was first"),
+                };
+                mine.then(|| Published { key, version, result, detail: detail.to_owned() })
             }
             Applied::Refused { key, version, reason } => {
                 let version = (*version)?;

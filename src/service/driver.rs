@@ -144,9 +144,7 @@ impl Driver {
             SourceEvent::End(..) => {}
             SourceEvent::Failed(class, text) => {
                 events.kafka_error(now, "input", class, &text);
-                if class == KafkaErrorClass::UnknownTopic {
-                    readiness.set(Latch::InputTopic, false, &text);
-                } else if class == KafkaErrorClass::Fatal {
+                if class == KafkaErrorClass::Fatal {
                     *end = Some(DriverEnd::Fatal);
                 }
             }
@@ -235,9 +233,13 @@ impl Driver {
     fn show_condition(&self, condition: Condition) {
         let detail = if condition.catching_up { "reading a backlog: event time is behind the clock" } else { "" };
         self.parts.readiness.set(Latch::CaughtUp, !condition.catching_up, detail);
-        if self.parts.source.partitions_known() > 0 {
-            self.parts.readiness.set(Latch::InputTopic, true, "");
-        }
+        let source = &self.parts.source;
+        let detail = match (source.partitions_known(), source.broker_up()) {
+            (0, true) => format!("topic '{}' does not exist, or has no partitions; create it", self.parts.topic),
+            (0, false) => "no broker answers; check kafka.brokers and kafka.security".to_owned(),
+            _ => String::new(),
+        };
+        self.parts.readiness.set(Latch::InputTopic, detail.is_empty(), &detail);
     }
 
     fn watch(&mut self, now: EventTime) {
