@@ -1,6 +1,6 @@
 //! Examples good and bad, planted faults, and input that is no configuration at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -144,6 +144,36 @@ fn the_file_that_has_everything_has_every_key_that_is_asked_for() {
     let (_, outcome) = walk(EVERYTHING).unwrap();
     let used: BTreeSet<String> = outcome.used.keys().map(|path| general(path)).collect();
     assert_eq!(used, outcome.asked);
+}
+
+/// First two cells of each row that documents a key.
+fn documented() -> BTreeMap<&'static str, &'static str> {
+    let rows = include_str!("../../docs/configuration.md").lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.filter_map(|row| row.split_once("` | "));
+    cells.filter_map(|(key, rest)| Some((key, rest.split_once(" | ")?.0))).collect()
+}
+
+#[test]
+fn the_documentation_lists_every_key_that_is_asked_for() {
+    let (_, outcome) = walk(EVERYTHING).unwrap();
+    let documented: BTreeSet<String> = documented().into_keys().map(str::to_owned).collect();
+    assert_eq!(documented, outcome.asked);
+}
+
+#[test]
+fn the_documentation_has_the_defaults_in_use() {
+    let written = ["kafka.brokers", "input.topic", "keyspace[].name", "keyspace[].key", "keyspace[].bucket_rate"];
+    let text = MINIMAL.replace("mode = \"observe\"", "bucket_rate = 1");
+    let used = load(&text).unwrap().as_used.into_iter().map(|(path, value)| (general(&path), format!("`{value}`")));
+    let used: BTreeMap<String, String> = used.collect();
+    let documented = documented();
+    for (key, value) in used.iter().filter(|(key, _)| !written.contains(&key.as_str())) {
+        let expected = if key == "keyspace[].rate" { "see above" } else { value };
+        assert_eq!(documented.get(key.as_str()), Some(&expected), "{key}");
+    }
+    for (key, cell) in documented {
+        assert!(used.contains_key(key) || ["required", "none", "see above"].contains(&cell), "{key}: {cell}");
+    }
 }
 
 #[test]
