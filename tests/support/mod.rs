@@ -1,5 +1,6 @@
 //! What the rungs against real servers share. A rung includes it with `#[path = "../support/mod.rs"] mod support;`.
 
+pub(crate) mod dashboard;
 pub(crate) mod exposition;
 mod kafka;
 mod kcat;
