@@ -167,6 +167,36 @@ fn the_load_is_what_the_configuration_expects() {
 }
 
 #[test]
+fn commands_are_understood() {
+    let unit = text("compose/keyheat.service");
+    let of_unit = |name: &str| {
+        let line = unit.lines().find_map(|line| line.strip_prefix(&format!("{name}="))).unwrap();
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        assert_eq!(words[0], "/usr/local/bin/keyheat");
+        words
+    };
+    let mut commands = vec![of_unit("ExecStartPre"), of_unit("ExecStart")];
+    for (name, service) in services() {
+        if service["image"] == "keyheat:local" {
+            let words = command(&service);
+            assert!(!words.is_empty(), "{name} has a command");
+            commands.push(std::iter::once("keyheat".to_owned()).chain(words).collect());
+        }
+    }
+    assert_eq!(commands.len(), 5);
+    for words in commands {
+        assert!(
+            Cli::try_parse_from(&words).is_ok(),
+            "{}: {}",
+            words.join(" "),
+            Cli::try_parse_from(&words).unwrap_err()
+        );
+    }
+    let configured = list(&services()["keyheat"]["command"]).any(|word| word == "/etc/keyheat/keyheat.toml");
+    assert!(configured && mounts(&services()["keyheat"])[0].1 == "/etc/keyheat/keyheat.toml");
+}
+
+#[test]
 fn services_wait_for_what_can_come_true() {
     let services = services();
     let mut faults = Vec::new();
