@@ -46,6 +46,8 @@ pub mod plan;
 
 pub mod router;
 
+pub mod analyze;
+
 pub mod telemetry;
 
 pub mod config;

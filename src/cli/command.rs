@@ -9,6 +9,7 @@ use super::exit::{CommandError, ExitStatus};
 use super::generate::GenerateArgs;
 use super::man::ManArgs;
 use super::output::Output;
+use super::replay::ReplayArgs;
 use super::route::RouteArgs;
 use super::run::RunArgs;
 use super::topics::TopicsArgs;
@@ -24,6 +25,8 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Print the manual page
     Man(ManArgs),
+    /// Say what would have been decided over recorded events, without Kafka
+    Replay(Box<ReplayArgs>),
     /// Obey the plan topic as a router, and say where requests go
     Route(RouteArgs),
     /// Run the service: read, count, detect, plan, publish
@@ -43,6 +46,7 @@ impl Command {
             Self::Completions(args) => super::completions::run(&args, output),
             Self::Generate(args) => super::generate::run(&args, output),
             Self::Man(args) => super::man::run(&args, output),
+            Self::Replay(args) => super::replay::run(&args, output),
             Self::Route(args) => super::route::run(&args, output),
             Self::Run(args) => super::run::run(&args, output),
             Self::Topics(args) => super::topics::run(&args, output),

@@ -105,6 +105,11 @@ impl Output {
         }
     }
 
+    /// Writes over the line on standard error that says how far it is; an empty text takes it away. For terminals.
+    pub fn progress(&mut self, text: impl Display) {
+        drop(write!(self.words, "\r\x1b[2K{text}").and_then(|()| self.words.flush()));
+    }
+
     /// Prints an error with its causes, once, at the edge.
     pub fn error(&mut self, error: &dyn Error) {
         let mut text = format!("keyheat: {error}");

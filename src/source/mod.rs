@@ -12,6 +12,7 @@
 //! - **Gaps.** Offsets that retention, compaction or truncation took are counted as lost, never jumped over in silence.
 
 mod client;
+mod file;
 mod kafka;
 mod kafka_context;
 mod rebalance;
@@ -19,6 +20,7 @@ mod record;
 mod watchdog;
 
 pub use client::ClientError;
+pub use file::{Line, Lines};
 pub use kafka::{KafkaSource, KafkaSourceSettings};
 pub use kafka_context::StartAt;
 pub use rebalance::{Assignment, Place};

@@ -1,0 +1,216 @@
+//! What a replay prints: one value a decision, and a summary.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use serde::Serialize;
+
+use crate::engine::{Change, Subject, Verdict};
+use crate::plan::Operation;
+use crate::protocol::{Evidence, Layout, PlanKey};
+use crate::units::{Estimate, EventTime};
+
+/// One decision; fields without a value are left out of its JSON.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Decision {
+    /// Event time of the decision, milliseconds since the epoch.
+    pub at: i64,
+    /// `suspect`, `hot`, `cleared`, `shard_suspect`, `shard_hot`, `shard_cleared`, `plan` or `advice`.
+    pub event: &'static str,
+    /// Name of the keyspace.
+    pub keyspace: String,
+    /// The key, when it is about one that is UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The key in base64, when it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_b64: Option<String>,
+    /// The shard: the one that it is about, or of a plan the one that served most of the key. Escaped where it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// Kind of the rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Length of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ms: Option<u64>,
+    /// What the count was compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<u64>,
+    /// The count is at least this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lower: Option<u64>,
+    /// The count is at most this.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upper: Option<u64>,
+    /// What is known of the median over active keys, or known shards; of a plan its upper bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub median: Option<Estimate>,
+    /// Of a plan the state of its migration, or `removed`; of advice `given` or `withdrawn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    /// Of a plan the layout that is entered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
+    /// Of advice what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<&'static str>,
+    /// Of advice why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Decision {
+    fn empty(at: EventTime, event: &'static str, keyspace: &str) -> Self {
+        Self {
+            at: at.as_millis(),
+            event,
+            keyspace: keyspace.to_owned(),
+            key: None,
+            key_b64: None,
+            shard: None,
+            rule: None,
+            window_ms: None,
+            threshold: None,
+            lower: None,
+            upper: None,
+            median: None,
+            state: None,
+            layout: None,
+            action: None,
+            reason: None,
+        }
+    }
+
+    /// The decision behind a verdict of the keyspace with this name.
+    #[must_use]
+    pub fn of_verdict(verdict: &Verdict, keyspace: &str) -> Self {
+        let event = match (&verdict.subject, verdict.change) {
+            (Subject::Key(_), Change::Suspect) => "suspect",
+            (Subject::Key(_), Change::Hot) => "hot",
+            (Subject::Key(_), Change::Cleared) => "cleared",
+            (Subject::Shard(_), Change::Suspect) => "shard_suspect",
+            (Subject::Shard(_), Change::Hot) => "shard_hot",
+            (Subject::Shard(_), Change::Cleared) => "shard_cleared",
+        };
+        let reason = verdict.reason;
+        let mut decision = Self {
+            rule: Some(reason.rule.label().to_owned()),
+            window_ms: Some(reason.window.as_millis()),
+            threshold: Some(reason.threshold),
+            lower: Some(reason.count.lower),
+            upper: Some(reason.count.upper),
+            median: reason.median,
+            ..Self::empty(verdict.at, event, keyspace)
+        };
+        match &verdict.subject {
+            Subject::Key(key) => decision.set_key(key),
+            Subject::Shard(shard) => decision.shard = Some(text_of(shard)),
+        }
+        decision
+    }
+
+    /// The decision behind an operation of the planner.
+    #[must_use]
+    pub fn of_operation(operation: &Operation, at: EventTime) -> Self {
+        match operation {
+            Operation::Put(record) => {
+                let mut decision = Self {
+                    state: Some(record.state.label()),
+                    layout: Some(record.migration.to),
+                    ..Self::empty(at, "plan", &record.keyspace)
+                };
+                decision.set_key(&record.key.0);
+                decision.set_evidence(&record.evidence);
+                decision
+            }
+            Operation::Remove(key) => Self::of_key(at, "plan", key, "removed"),
+            Operation::Advise(advice) => {
+                let mut decision = Self {
+                    state: Some("given"),
+                    action: Some(advice.action.label()),
+                    reason: Some(advice.reason.clone()),
+                    ..Self::empty(at, "advice", &advice.keyspace)
+                };
+                decision.set_key(&advice.key.0);
+                decision.set_evidence(&advice.evidence);
+                decision
+            }
+            Operation::Unadvise(key) => Self::of_key(at, "advice", key, "withdrawn"),
+        }
+    }
+
+    fn of_key(at: EventTime, event: &'static str, key: &PlanKey, state: &'static str) -> Self {
+        let mut decision = Self { state: Some(state), ..Self::empty(at, event, &key.keyspace) };
+        decision.set_key(&key.key);
+        decision
+    }
+
+    fn set_key(&mut self, key: &[u8]) {
+        match std::str::from_utf8(key) {
+            Ok(text) => self.key = Some(text.to_owned()),
+            Err(_) => self.key_b64 = Some(base64::engine::general_purpose::STANDARD.encode(key)),
+        }
+    }
+
+    fn set_evidence(&mut self, evidence: &Evidence) {
+        self.rule = Some(evidence.rule.clone());
+        self.window_ms = Some(evidence.window_ms);
+        self.threshold = Some(evidence.threshold);
+        (self.lower, self.upper) = (Some(evidence.count.lower), Some(evidence.count.upper));
+        self.median = evidence.median.map(|upper| Estimate { lower: 0, upper });
+        self.shard.clone_from(&evidence.shard);
+    }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| bytes.escape_ascii().to_string(), str::to_owned)
+}
+
+/// What a replay came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// `summary`.
+    pub event: &'static str,
+    /// Records that were read: those refused, too late, future and counted together.
+    pub read: u64,
+    /// Events that were counted.
+    pub counted: u64,
+    /// Records that are no event, by reason.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Events older than every window.
+    pub too_late: u64,
+    /// Events too far ahead of the clock.
+    pub future: u64,
+    /// Distinct keys, of all keyspaces together.
+    pub keys: Estimate,
+    /// Distinct keys that were ever hot, of all keyspaces together.
+    pub flagged: u64,
+    /// Time of the first and of the newest counted event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span: Option<[i64; 2]>,
+    /// Each keyspace by itself.
+    pub keyspaces: Vec<KeyspaceSummary>,
+}
+
+/// What a replay came to in one keyspace.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KeyspaceSummary {
+    /// Its name.
+    pub keyspace: String,
+    /// Distinct keys.
+    pub keys: Estimate,
+    /// Distinct keys that were ever hot.
+    pub flagged: u64,
+    /// Distinct keys that were ever suspect and never hot.
+    pub suspected: u64,
+    /// Keys beyond the limit that are in neither number.
+    pub flagged_cut: u64,
+    /// Counted events without a key here.
+    pub without_key: u64,
+    /// When keys found no room: those with at most this count may have been missed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall_above: Option<u64>,
+    /// Verdicts that were lost because more came at once than are kept.
+    pub verdicts_cut: u64,
+}
