@@ -3,16 +3,20 @@
 use std::collections::VecDeque;
 
 use crate::input::{AccessEvent, Keys, MAX_KEYSPACES, Operation};
-use crate::units::EventTime;
+use crate::units::{EventTime, Span};
 
 /// How many events are looked at ahead. A wrong time among them moves their median by one place, so that it does no harm.
 pub const LOOK_AHEAD: usize = 4096;
-/// The clock is read anew after so many events, or after a quarter of what is left, so that no event runs ahead of it.
+/// The clock is read anew after so many events, or after a quarter of what is left.
 const RENEW_AFTER: usize = 512;
 
-/// The next events, and the clock at the first of them.
-#[derive(Debug, Default)]
+/// The next events, and the clock at the first of them: their median, and the disorder that they may have.
+///
+/// So an event is never ahead of the clock while none is out of order by more than the disorder: all that come behind it are
+/// older by the disorder at most, and of those that the median was taken over at most a quarter came before it.
+#[derive(Debug)]
 pub(super) struct LookAhead {
+    disorder: Span,
     events: VecDeque<StoredEvent>,
     /// Used up events, for their memory.
     spare: Vec<StoredEvent>,
@@ -22,6 +26,11 @@ pub(super) struct LookAhead {
 }
 
 impl LookAhead {
+    /// Nothing yet; times may step back by up to `disorder`.
+    pub(super) fn new(disorder: Span) -> Self {
+        Self { disorder, events: VecDeque::new(), spare: Vec::new(), times: Vec::new(), until_renewal: 0, now: None }
+    }
+
     /// True when the next event may be taken: there are enough behind it.
     pub(super) fn is_full(&self) -> bool {
         self.events.len() >= LOOK_AHEAD
@@ -59,10 +68,10 @@ impl LookAhead {
         if self.times.is_empty() {
             return;
         }
-        // Of an even number the upper one: the last two events are then both at or before it.
+        // Of an even number the upper one, so that the last but one is not ahead of it.
         let middle = self.times.len() / 2;
         let (_, &mut median, _) = self.times.select_nth_unstable(middle);
-        self.now = self.now.max(EventTime::from_millis(median).ok());
+        self.now = self.now.max(EventTime::from_millis(median).ok().map(|median| median.saturating_add(self.disorder)));
     }
 }
 
@@ -119,6 +128,8 @@ impl StoredEvent {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn event(millis: i64) -> AccessEvent<'static> {
@@ -126,8 +137,8 @@ mod tests {
     }
 
     /// The clock at each event.
-    fn clocks(times: &[i64]) -> Vec<i64> {
-        let mut ahead = LookAhead::default();
+    fn clocks(times: &[i64], disorder_ms: u64) -> Vec<i64> {
+        let mut ahead = LookAhead::new(Span::from_millis(disorder_ms));
         let mut clocks = Vec::new();
         let mut take = |ahead: &mut LookAhead| {
             let (event, now) = ahead.pop()?;
@@ -167,10 +178,31 @@ mod tests {
     fn in_an_ordered_stream_no_event_is_ahead_of_the_clock() {
         for (count, step) in [(1, 1), (2, 60_000), (3, 60_000), (700, 9_999), (10_000, 7), (10_000, 100_000)] {
             let times: Vec<i64> = (1..=count).map(|index| 1_700_000_000_000 + index * step).collect();
-            let clocks = clocks(&times);
+            let clocks = clocks(&times, 0);
             assert_eq!(clocks.len(), times.len());
             assert!(times.iter().zip(&clocks).all(|(time, now)| time <= now), "{count} {step}");
             assert!(clocks.is_sorted());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_event_within_the_disorder_is_ahead_of_the_clock(
+            count in 1..6000_usize,
+            step in 0..2000_i64,
+            disorder in 0..60_000_u64,
+            seed in any::<u64>(),
+        ) {
+            let mut state = seed | 1;
+            let times: Vec<i64> = (0..count as i64)
+                .map(|index| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    1_700_000_000_000 + index * step - i64::try_from((state >> 33) % (disorder + 1)).unwrap()
+                })
+                .collect();
+            let clocks = clocks(&times, disorder);
+            prop_assert!(times.iter().zip(&clocks).all(|(time, now)| time <= now));
+            prop_assert!(clocks.is_sorted());
         }
     }
 
@@ -179,6 +211,6 @@ mod tests {
         let base = 1_700_000_000_000;
         let mut times: Vec<i64> = (0..45).map(|day| base + (day - 4) * 86_400_000).collect();
         times.extend((0..10_000).map(|index| base + index * 100));
-        assert!(clocks(&times).iter().all(|&now| now >= base && now < base + 1_000_000));
+        assert!(clocks(&times, 2000).iter().all(|&now| now >= base && now < base + 1_002_000));
     }
 }

@@ -92,7 +92,7 @@ impl Replay {
         });
         Self {
             decoder: Decoder::new(&settings.input),
-            ahead: LookAhead::default(),
+            ahead: LookAhead::new(settings.engine.time.disorder),
             keyspaces: settings.engine.keyspaces.iter().map(keyspace).collect(),
             engine: Engine::new(settings.engine),
             planning,

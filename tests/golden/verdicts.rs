@@ -16,9 +16,12 @@ fn finds_every_golden_key(name: &str, pairs: usize, keys: usize, time: &str) {
     let found = said.keys(&["hot", "suspect"]);
     let missed: Vec<_> = golden.keys.iter().filter(|key| !found.contains(key.as_str())).collect();
     let hot = said.keys(&["hot"]).len();
-    println!("{name}: {keys} golden keys, {hot} hot, {} hot or suspect", found.len());
+    let proved = golden.keys.iter().filter(|key| said.keys(&["hot"]).contains(key.as_str())).count();
+    println!("{name}: {keys} golden keys, {proved} of them proved; {hot} hot, {} hot or suspect in all", found.len());
     assert!(missed.is_empty(), "{name}: {} of {keys} missed, e.g. {:?}", missed.len(), missed.first());
-    assert!(hot * 10 >= keys * 9, "{name}: only {hot} of {keys} proved hot");
+    // Before a full window has been seen a relative rule proves nothing.
+    let is_short = said.summary.span.is_some_and(|[first, newest]| newest - first < 60_000);
+    assert!(is_short || proved * 10 >= keys * 9, "{name}: only {proved} of {keys} proved hot");
     assert_eq!(said.summary.counted, said.summary.read, "{name}: {:?}", said.summary);
 }
 
