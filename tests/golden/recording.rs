@@ -53,7 +53,7 @@ impl Said {
 /// Replays a recording keyed by `/key` with these lines of the keyspace's and of the time's configuration.
 pub(crate) fn replay(path: &Path, keyspace: &str, time: &str) -> Said {
     let toml = format!(
-        "seed = \"0000000000000000\"\n[kafka]\nbrokers = \"none:1\"\n[input]\ntopic = \"none\"\noperation = \"/op\"\n\
+        "seed = \"0000000000000000\"\n[kafka]\nbrokers = \"none:1\"\n[input]\ntopic = \"none\"\noperation = \"/op\"\nmax_key_bytes = 1024\n\
          [time]\n{time}\n[[keyspace]]\nname = \"default\"\nkey = \"/key\"\nmode = \"observe\"\n{keyspace}\n"
     );
     let settings = config::load(&toml).expect("a sound configuration").settings;

@@ -35,12 +35,6 @@ fn scarab_ids_beyond_2_to_the_53_are_found() {
     finds_every_golden_key("scarab_300k", 1335, 592, "");
 }
 
-// The log is shuffled by up to 59 s.
-#[test]
-fn apache_clients_are_found() {
-    finds_every_golden_key("apache_client", 60, 50, "disorder = \"60s\"");
-}
-
 /// Nothing is said of any key.
 fn is_silent(name: &str, time: &str) -> Option<Said> {
     let path = find(name)?;
