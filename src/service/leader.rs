@@ -10,7 +10,7 @@ use super::stop::Stop;
 use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
 use crate::observe::Readiness;
 use crate::plan::{Operation, Planner, World};
-use crate::protocol::{AckApplied, AckTable, Applied, Heartbeat, PlanTable, PlanTopicKey, SCHEMA};
+use crate::protocol::{AckApplied, AckTable, Applied, Heartbeat, PlanKey, PlanTable, PlanTopicKey, SCHEMA, State};
 use crate::router::{FollowError, TopicFollower};
 use crate::telemetry::{ControlView, Events, KafkaErrorClass, Latch, MAX_LOG_CHARS, PlanView, RouterView, escape};
 use crate::units::{EventTime, Span};
@@ -274,6 +274,7 @@ impl Leader {
         if elapsed >= self.decide_at {
             self.decide_at = elapsed.saturating_add(DECIDE_EVERY);
             if let Some(operation) = self.decide() {
+                self.tell_turned_back(&operation);
                 self.submit(draft_of(operation), elapsed);
                 return;
             }
@@ -398,6 +399,17 @@ impl Leader {
         }
     }
 
+    /// A hold whose next record is prepare again: not every router acknowledged in time.
+    fn tell_turned_back(&self, operation: &Operation) {
+        let Operation::Put(record) = operation else { return };
+        let key = PlanKey::new(&record.keyspace, &record.key.0);
+        let Some(entry) = self.table.plan(&key) else { return };
+        if entry.record.state == State::Hold && record.state == State::Prepare {
+            let waiting_for = self.acks.stragglers(&key, entry.version).count();
+            self.parts.events.hold_turned_back(self.parts.clock.now(), &key.keyspace, &key.key, waiting_for);
+        }
+    }
+
     fn tell_refusals(&self, now: EventTime, applied: &AckApplied) {
         let AckApplied::Router { id, nonce, .. } = applied else { return };
         let Some(router) = self.acks.routers().find(|router| router.ack.id == *id && router.ack.nonce == *nonce) else {
@@ -482,7 +494,7 @@ impl Leader {
 fn draft_of(operation: Operation) -> Draft {
     let (key, value) = match operation {
         Operation::Put(record) => {
-            let key = crate::protocol::PlanKey::new(&record.keyspace, &record.key.0);
+            let key = PlanKey::new(&record.keyspace, &record.key.0);
             (PlanTopicKey::Plan(key), Some(record.encode()))
         }
         Operation::Remove(key) => (PlanTopicKey::Plan(key), None),

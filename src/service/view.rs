@@ -22,9 +22,7 @@ pub(super) fn view_of(
         source: SourceView { partitions: positions.iter().map(partition_view).collect() },
         keyspaces,
         control: led.control,
-        routers_registered: 0,
-        routers_waiting: 0,
-        routers: Vec::new(),
+        ..View::empty(&[])
     };
     view.set_routers(led.routers.clone());
     view

@@ -87,7 +87,7 @@ fn process_wide(metric: Metric, view: &View) -> Option<f64> {
         Metric::ControlSeq => to_f64(view.control.version.seq),
         Metric::RoutersRegistered => count(view.routers_registered),
         Metric::RoutersWaiting => count(view.routers_waiting),
-        Metric::OldestAck => view.routers.iter().map(|router| router.ack_age).max().unwrap_or(Span::ZERO).as_secs_f64(),
+        Metric::OldestAck => view.oldest_ack.as_secs_f64(),
         Metric::LastTick => timestamp(view.at),
         _ => return None,
     })

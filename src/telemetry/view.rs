@@ -34,6 +34,8 @@ pub struct View {
     pub routers_registered: usize,
     /// Of these, those that a gate waits for.
     pub routers_waiting: usize,
+    /// Time since the last word of the one that has been silent for longest.
+    pub oldest_ack: Span,
     /// The routers, cut; fill by [`View::set_routers`].
     pub routers: Vec<RouterView>,
 }
@@ -245,6 +247,7 @@ impl View {
             control: ControlView::default(),
             routers_registered: 0,
             routers_waiting: 0,
+            oldest_ack: Span::ZERO,
             routers: Vec::new(),
         }
     }
@@ -253,6 +256,7 @@ impl View {
     pub fn set_routers(&mut self, mut routers: Vec<RouterView>) {
         self.routers_registered = routers.len();
         self.routers_waiting = routers.iter().filter(|router| router.waiting).count();
+        self.oldest_ack = routers.iter().map(|router| router.ack_age).max().unwrap_or_default();
         routers.sort_by(|a, b| (b.waiting, b.ack_age, &a.id).cmp(&(a.waiting, a.ack_age, &b.id)));
         routers.truncate(MAX_LISTED_ROUTERS);
         self.routers = routers;
@@ -447,5 +451,6 @@ mod tests {
         view.set_routers(vec![router("a", false, 90), router("b", true, 1), router("c", true, 5)]);
         let ids: Vec<&str> = view.routers.iter().map(|router| router.id.as_str()).collect();
         assert_eq!((view.routers_registered, view.routers_waiting, ids), (3, 2, vec!["c", "b", "a"]));
+        assert_eq!(view.oldest_ack, Span::from_secs(90));
     }
 }

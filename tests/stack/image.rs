@@ -69,3 +69,22 @@ fn the_unit_gives_the_service_time_to_stop() {
     assert_eq!(value("RestartPreventExitStatus"), "2");
     assert_eq!(value("NoNewPrivileges"), "yes");
 }
+
+/// Where systemd is: it takes the unit as it is, with the program of this build in the place of the installed one.
+#[test]
+fn systemd_takes_the_unit() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("unit-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let unit = folder.join("keyheat.service");
+    let text = text("compose/keyheat.service").replace("/usr/local/bin/keyheat", env!("CARGO_BIN_EXE_keyheat"));
+    fs::write(&unit, text).unwrap();
+    match Command::new("systemd-analyze").arg("verify").arg(&unit).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let ours: Vec<&str> = said.lines().filter(|line| line.contains("keyheat.service")).collect();
+            assert!(ours.is_empty(), "{said}");
+        }
+        Err(error) => println!("notice: the unit is not verified: systemd-analyze: {error}"),
+    }
+    drop(fs::remove_dir_all(&folder));
+}

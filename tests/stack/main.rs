@@ -12,4 +12,5 @@ mod compose;
 mod files;
 mod grafana;
 mod image;
+mod page;
 mod promql;
