@@ -104,3 +104,18 @@ fn the_server_ends_in_order_while_clients_hang() {
     assert!(std::net::TcpStream::connect(addr).is_err(), "it no longer listens");
     drop(hanging);
 }
+
+#[test]
+fn a_client_that_does_not_read_its_answers_is_cut_off_t10() {
+    let site = site(|_, http| http.limits.connection_age = Duration::from_millis(200));
+    let mut stream = site.connect();
+    stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    // Asks for more than the buffers of both sides hold, and reads nothing: the server's writes stand still.
+    let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(100);
+    while stream.write_all(request.as_bytes()).is_ok() {}
+    let cut_off = (0..600).any(|_| {
+        std::thread::sleep(Duration::from_millis(50));
+        site.telemetry.total(Metric::HttpRefused) == 1
+    });
+    assert!(cut_off, "its slot is given back");
+}
