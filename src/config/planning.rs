@@ -33,7 +33,7 @@ pub(super) fn protocol(root: &Section<'_, '_>) -> ProtocolSettings {
     let expect_routers = section.or("expect_routers", &Whole { min: 1, max: 1000 }, default.expect_routers as u64);
     let not_after = section.or("not_after", &Length { min: second, max: hour }, default.not_after);
     let tombstone_after =
-        section.or("tombstone_after", &Length { min: hour, max: DAY.saturating_mul(365) }, default.tombstone_after);
+        section.or("tombstone_after", &Length { min: second, max: DAY.saturating_mul(365) }, default.tombstone_after);
     if section.are_sound(&["hold_limit", "call_limit"]) && hold_limit >= call_limit {
         let name = if section.has("hold_limit") { "hold_limit" } else { "call_limit" };
         let rule = format!("hold_limit ({hold_limit}) should be shorter than call_limit ({call_limit})");

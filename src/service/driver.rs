@@ -13,7 +13,7 @@ use crate::input::Decoder;
 use crate::observe::Readiness;
 use crate::source::{KafkaSource, Progress, SourceEvent, Watchdog};
 use crate::telemetry::{Events, KafkaErrorClass, Latch, Rebalance, Telemetry};
-use crate::units::{EventTime, Offset, Span};
+use crate::units::{EventTime, Offset, Partition, Span};
 
 /// Records that are handled before the engine is ticked and the numbers are handed on.
 const BATCH_RECORDS: usize = 1024;
@@ -64,6 +64,8 @@ pub(super) struct Driver {
     watchdog: Watchdog,
     batch: Batch,
     timers: Timers,
+    /// Partitions that were lost with the session, until the next assignment.
+    taken_away: Vec<Partition>,
     end: Option<DriverEnd>,
 }
 
@@ -91,7 +93,7 @@ impl Driver {
         let telemetry = Arc::clone(parts.events.telemetry());
         let watchdog = Watchdog::new(parts.stall_timeout);
         let batch = Batch::new(parts.keyspaces.len());
-        Self { parts, telemetry, watchdog, batch, timers: Timers::default(), end: None }
+        Self { parts, telemetry, watchdog, batch, timers: Timers::default(), taken_away: Vec::new(), end: None }
     }
 
     /// Runs until told to stop, then commits and leaves the group.
@@ -121,17 +123,24 @@ impl Driver {
 
     fn read(&mut self, now: EventTime) {
         let DriverParts { source, decoder, engine, events, readiness, .. } = &mut self.parts;
-        let (batch, end) = (&mut self.batch, &mut self.end);
+        let (batch, end, taken_away) = (&mut self.batch, &mut self.end, &mut self.taken_away);
         source.poll(now, POLL_LIMIT, BATCH_RECORDS, |event| match event {
             SourceEvent::Record(record) => batch.take(record, decoder, engine, now),
             SourceEvent::Assigned(starts) => {
                 let partitions: Vec<_> = starts.iter().map(|(partition, _)| *partition).collect();
                 events.rebalance(Rebalance::Assigned, &partitions);
+                // What has not come back belongs to another member.
+                let gone = taken_away.drain(..).filter(|partition| !partitions.contains(partition));
+                gone.for_each(|partition| engine.handle_revoke(partition));
                 readiness.set(Latch::Assigned, true, &format!("{} partitions came", partitions.len()));
             }
             SourceEvent::Revoked(partitions) => {
                 events.rebalance(Rebalance::Revoked, &partitions);
                 partitions.iter().for_each(|partition| engine.handle_revoke(*partition));
+            }
+            SourceEvent::TakenAway(partitions) => {
+                events.rebalance(Rebalance::Lost, &partitions);
+                taken_away.extend(partitions);
             }
             SourceEvent::Rewound(partition, offset) => {
                 events.partition_rewound(partition, offset);
@@ -181,6 +190,12 @@ impl Driver {
         for (partition, position, end) in self.parts.source.positions() {
             let end = end.filter(|_| broker_up).unwrap_or(Offset(i64::MAX)).max(position);
             self.parts.engine.handle_progress(ReadProgress { partition, position, end, paused: false }, now);
+        }
+        // A partition that was lost with the session holds event time back like one with unread records, until it is known whose it
+        // is: else an outage longer than the window would make its backlog too late.
+        for &partition in &self.taken_away {
+            let progress = ReadProgress { partition, position: Offset(0), end: Offset(i64::MAX), paused: false };
+            self.parts.engine.handle_progress(progress, now);
         }
         self.parts.engine.handle_tick(now);
         let took_ns = self.parts.clock.elapsed_ns().saturating_sub(begin_ns);

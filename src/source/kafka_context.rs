@@ -157,8 +157,9 @@ impl SourceContext {
     }
 
     fn revoke(&self, consumer: &BaseConsumer<Self>, partitions: &[Partition], list: &TopicPartitionList) {
+        let lost = consumer.assignment_lost();
         let uncommitted = self.shared().assignment.take_uncommitted();
-        if !uncommitted.is_empty() && !consumer.assignment_lost() {
+        if !uncommitted.is_empty() && !lost {
             let committed = self.list(&uncommitted).and_then(|list| consumer.commit(&list, CommitMode::Sync));
             self.shared().push(SourceEvent::Committed(committed.map_err(|error| error.to_string())));
         }
@@ -171,7 +172,8 @@ impl SourceContext {
             shared.push(failure(&error, "giving partitions up failed"));
         }
         shared.assignment.handle_revoked(partitions);
-        shared.push(SourceEvent::Revoked(partitions.to_vec()));
+        let partitions = partitions.to_vec();
+        shared.push(if lost { SourceEvent::TakenAway(partitions) } else { SourceEvent::Revoked(partitions) });
     }
 
     pub(super) fn list(&self, offsets: &[(Partition, Offset)]) -> KafkaResult<TopicPartitionList> {

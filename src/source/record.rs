@@ -21,8 +21,10 @@ pub enum SourceEvent<'a> {
     Record(Record<'a>),
     /// Partitions were assigned, each with the offset that it will be read from.
     Assigned(Vec<(Partition, Offset)>),
-    /// Partitions were taken away.
+    /// Partitions were given up in good order: another member goes on with them.
     Revoked(Vec<Partition>),
+    /// Partitions were lost with the session: they may come back, or be another member's already.
+    TakenAway(Vec<Partition>),
     /// How far a partition reaches: the offset after its last record, as far as is known now.
     End(Partition, Offset),
     /// Offsets from the first to before the second do not exist any more.

@@ -56,7 +56,7 @@ fn a_stop_under_load_ends_well_within_the_grace_time() {
 #[test]
 fn a_stop_without_a_broker_lists_what_is_unsent() {
     let kafka = Kafka::start();
-    let many = KEYSPACE.replace("MODE", "propose").replace("100/s", "10/s").replace("60/s", "5/s");
+    let many = KEYSPACE.replace("MODE", "propose").replace("100/s", "10/s").replace("60/s", "15/s");
     let budget = "[plan]\nmax_changes_per_minute = 600\nmax_splits = 1000\n";
     let stage = Stage::new(&kafka, "dead", &format!("{budget}{many}"));
     stage.create_topics();
