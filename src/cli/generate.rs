@@ -115,7 +115,7 @@ const MAX_SHARDS: u32 = 10_000;
 /// How long a wait for the next event lasts at most before the stop flag is looked at.
 const NAP: Duration = Duration::from_millis(10);
 /// How long the last events may take to reach Kafka.
-const FINISH_LIMIT: Duration = Duration::from_secs(30);
+const FINISH_LIMIT: Duration = Duration::from_secs(120);
 /// Events between two looks at the stop flag and the delivery reports.
 const BATCH: u64 = 1000;
 

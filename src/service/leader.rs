@@ -10,7 +10,7 @@ use super::stop::Stop;
 use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
 use crate::observe::Readiness;
 use crate::plan::{Operation, Planner, World};
-use crate::protocol::{AckApplied, AckTable, Applied, Heartbeat, PlanKey, PlanTable, PlanTopicKey, SCHEMA, State};
+use crate::protocol::{AckApplied, AckTable, Applied, Heartbeat, PlanKey, PlanTable, PlanTopicKey, SCHEMA, State, Version};
 use crate::router::{FollowError, TopicFollower};
 use crate::telemetry::{ControlView, Events, KafkaErrorClass, Latch, MAX_LOG_CHARS, PlanView, RouterView, escape};
 use crate::units::{EventTime, Span};
@@ -302,19 +302,19 @@ impl Leader {
 
     /// The most important decision, resting on the acks topic as it is now.
     fn decide(&mut self) -> Option<Operation> {
-        let operations = self.ask_planner();
-        self.unsent = operations.len();
-        operations.first()?;
-        if !self.read_acks_to_end() {
+        let next = self.parts.publisher.leadership().next_version()?;
+        self.unsent = self.ask_planner(next).len();
+        if self.unsent == 0 || !self.read_acks_to_end() {
             return None;
         }
-        let operations = self.ask_planner();
+        // Reading the acks topic may have brought news of the plan topic as well.
+        let next = self.parts.publisher.leadership().next_version()?;
+        let operations = self.ask_planner(next);
         self.unsent = operations.len();
         operations.into_iter().next()
     }
 
-    fn ask_planner(&mut self) -> Vec<Operation> {
-        let Some(next) = self.parts.publisher.leadership().next_version() else { return Vec::new() };
+    fn ask_planner(&mut self, next: Version) -> Vec<Operation> {
         let heat = self.parts.exchange.heat();
         let world = World {
             hot: &heat.hot,
@@ -461,33 +461,49 @@ impl Leader {
     /// The end: no new heat is taken. What is wanted now is published, one record after the other, within the grace time; what
     /// follows from it (the next phase of a migration) is left to the next leader.
     fn finish(mut self) -> LeaderEnd {
+        let Some(epoch) = self.led_epoch else { return LeaderEnd::default() };
         let deadline = self.parts.clock.elapsed().saturating_add(self.parts.grace);
-        let mut wanted: Option<BTreeSet<PlanTopicKey>> = None;
-        let mut sent: Option<PlanTopicKey> = None;
-        while self.parts.publisher.leadership().leading().is_some() && self.parts.clock.elapsed() < deadline {
+        let mut wanted: BTreeSet<PlanTopicKey> = self.drafts(epoch).into_iter().map(|draft| draft.key).collect();
+        let mut sent: Option<PlanTopicKey> = self.flying();
+        wanted.extend(sent.clone());
+        while !wanted.is_empty()
+            && self.parts.publisher.leadership().leading() == Some(epoch)
+            && self.parts.clock.elapsed() < deadline
+        {
             if self.free_to_publish() {
-                let drafts: Vec<Draft> = self.ask_planner().into_iter().map(draft_of).collect();
-                let standing: BTreeSet<PlanTopicKey> = drafts.iter().map(|draft| draft.key.clone()).collect();
-                let keys = wanted.get_or_insert_with(|| standing.clone());
-                keys.retain(|key| standing.contains(key) && sent.as_ref() != Some(key));
-                let Some(draft) = drafts.into_iter().find(|draft| keys.contains(&draft.key)) else { break };
+                let drafts = self.drafts(epoch);
+                // What was sent is there; what is not asked for any more was overtaken.
+                wanted.retain(|key| sent.as_ref() != Some(key) && drafts.iter().any(|draft| draft.key == *key));
+                let Some(draft) = drafts.into_iter().find(|draft| wanted.contains(&draft.key)) else { break };
                 sent = Some(draft.key.clone());
                 let elapsed = self.parts.clock.elapsed();
                 self.submit(draft, elapsed);
             }
             self.turn();
         }
-        let mut unsent = wanted.unwrap_or_default();
-        let flying = self.parts.publisher.leadership().in_flight();
-        match flying.filter(|flying| flying.draft.purpose != Purpose::Heartbeat) {
-            Some(flying) => drop(unsent.insert(flying.draft.key.clone())),
-            None => drop(sent.map(|key| unsent.remove(&key))),
+        if self.table.highest_epoch() > epoch {
+            // Another process leads by the log's word: what is wanted is for that one to decide.
+            wanted.clear();
         }
-        if self.parts.publisher.leadership().leading().is_none() {
-            // Another process leads, or will: what is wanted is for that one to decide.
-            unsent.clear();
-        }
-        LeaderEnd { unsent: unsent.iter().map(|key| escape(&key.to_bytes(), MAX_LOG_CHARS).to_string()).collect() }
+        LeaderEnd { unsent: wanted.iter().map(|key| escape(&key.to_bytes(), MAX_LOG_CHARS).to_string()).collect() }
+    }
+
+    /// What the planner asks for now.
+    fn drafts(&mut self, epoch: u64) -> Vec<Draft> {
+        let seq = self
+            .parts
+            .publisher
+            .leadership()
+            .in_flight()
+            .map_or(self.table.last_version().seq, |flying| flying.version.seq);
+        let next = self.parts.publisher.leadership().next_version().unwrap_or(Version { epoch, seq: seq + 1 });
+        self.ask_planner(next).into_iter().map(draft_of).collect()
+    }
+
+    /// The key of a decision that is sent and not read back.
+    fn flying(&self) -> Option<PlanTopicKey> {
+        let flying = self.parts.publisher.leadership().in_flight()?;
+        (flying.draft.purpose != Purpose::Heartbeat).then(|| flying.draft.key.clone())
     }
 }
 

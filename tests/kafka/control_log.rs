@@ -86,6 +86,15 @@ impl ControlLog {
         self.plan(keyspace, key).iter().map(state).collect()
     }
 
+    /// The number of buckets that one key's settled records write to, each change once; 1 is the bare layout.
+    pub(crate) fn buckets(&self, keyspace: &str, key: &str) -> Vec<u64> {
+        let settled = self.plan(keyspace, key).into_iter().filter_map(|record| record.value.as_ref());
+        let settled = settled.filter(|value| value["state"] == "settled");
+        let mut buckets: Vec<u64> = settled.map(|value| value["write"]["buckets"].as_u64().unwrap_or(1)).collect();
+        buckets.dedup();
+        buckets
+    }
+
     /// The numbers of the layouts that one key's records were ever to be written to.
     pub(crate) fn layouts(&self, keyspace: &str, key: &str) -> BTreeSet<u64> {
         let written = self.plan(keyspace, key).into_iter().filter_map(|record| record.value.as_ref());

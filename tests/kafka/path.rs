@@ -15,7 +15,7 @@ min_dwell = "1s"
 [[keyspace]]
 name = "customer"
 key = "{/client}"
-windows = ["5s/500ms", "20s/1s"]
+windows = ["5s/500ms", "40s/2s"]
 rate = "100/s"
 mode = "auto"
 writes = "insert"
@@ -28,9 +28,9 @@ const EVENTS: u64 = 200_000;
 
 fn hot_load() -> Vec<String> {
     let mut arguments: Vec<String> =
-        ["--rate", "4000/s", "--keys", "1000", "--zipf", "0", "--seed", "11"].map(str::to_owned).into();
+        ["--rate", "3000/s", "--keys", "1000", "--zipf", "0", "--seed", "11"].map(str::to_owned).into();
     for key in HOT {
-        arguments.extend(["--hot".to_owned(), format!("{key}:6%")]);
+        arguments.extend(["--hot".to_owned(), format!("{key}:8%")]);
     }
     arguments
 }
@@ -81,14 +81,14 @@ fn one_winning_plan_a_hot_key_whatever_happens_to_broker_and_service() {
     poll_until("all three plans to settle", PATIENCE, || all_settled(&log_of(&stage)).then_some(()));
     check_one_plan_each(&log_of(&stage));
 
-    let again = load(&stage, "generator-2", &common, &["--for", "40s"]);
+    let again = load(&stage, "generator-2", &common, &["--for", "75s"]);
     let before = wait_metric(&addr, "keyheat_events_counted_total", EVENTS as f64 + 20_000.0);
     service.signal("KILL");
     service.end(PATIENCE);
     let service_2 = stage.run("service-2");
     let addr = wait_ready(&service_2);
     // Longer than its longest window under load: what it would change, it has changed.
-    wait_metric(&addr, "keyheat_events_counted_total", 4000.0 * 22.0);
+    wait_metric(&addr, "keyheat_events_counted_total", 3000.0 * 50.0);
     assert!(before > EVENTS as f64);
     let log = log_of(&stage);
     assert!(log.epochs.len() >= 2 && log.epochs.is_sorted(), "a restart claims a higher epoch: {:?}", log.epochs);
@@ -138,13 +138,15 @@ fn a_cool_key_goes_back_and_its_record_ends_in_a_tombstone() {
     let keyspace = KEYSPACE
         .replace("[[keyspace]]", "tombstone_after = \"1s\"\n[[keyspace]]")
         .replace("history = \"none\"", "history = \"none\"\nquiet = \"3s\"\nclear_after = \"2s\"");
+    // Half as much again over two buckets, half as little over four: a machine that stutters changes nothing.
+    let keyspace = keyspace.replace("bucket_rate = \"60/s\"", "bucket_rate = \"150/s\"");
     let keyspace = keyspace.replace("tombstone_after", "[protocol]\ntombstone_after");
     let stage = Stage::new(kafka, "back", &keyspace);
     stage.create_topics();
     let router = stage.route("router-a");
     let mut service = stage.run("service");
     wait_ready(&service);
-    let load = ["--rate", "2000/s", "--keys", "1000", "--zipf", "0", "--hot", "whale:15%:0s..35s", "--for", "150s"];
+    let load = ["--rate", "2000/s", "--keys", "1000", "--zipf", "0", "--hot", "whale:15%:0s..55s", "--for", "200s"];
     let _generator = stage.generate("generator", &load);
 
     let mut reported = BTreeSet::new();
@@ -158,7 +160,12 @@ fn a_cool_key_goes_back_and_its_record_ends_in_a_tombstone() {
     let mut states = log.states("customer", "whale");
     states.dedup();
     let walk = ["prepare", "dual", "moving", "settled"];
-    assert_eq!(states, [walk.as_slice(), walk.as_slice(), ["-"].as_slice()].concat(), "there and back");
+    let (ended, walks) = states.split_last().unwrap();
+    assert_eq!(ended, "-");
+    assert!(walks.chunks(walk.len()).all(|states| states == walk), "whole migrations only: {states:?}");
+    let buckets: Vec<u64> = log.buckets("customer", "whale");
+    assert_eq!((buckets.first(), buckets.last()), (Some(&4), Some(&1)), "split, and back: {buckets:?}");
+    assert!(buckets.is_sorted_by(|earlier, later| earlier > later), "no growth on the way: {buckets:?}");
     poll_until("the router to forget the key", PATIENCE, || {
         router.lines().iter().any(|line| line.contains(r#""event":"removed""#)).then_some(())
     });
