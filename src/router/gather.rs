@@ -161,10 +161,10 @@ pub struct Gather<'s, 'a, V> {
     scan: &'s ScanPlacement<'a>,
     settings: GatherSettings,
     sources: Vec<Source<V>>,
-    page: Vec<Candidate<'a, V>>,
+    page: Vec<Candidate<'s, V>>,
 }
 
-impl<'s, 'a, V> Gather<'s, 'a, V> {
+impl<'s, 'a: 's, V> Gather<'s, 'a, V> {
     /// A gather over `scan`, which stays alive for as long, of the rows after `after`.
     #[must_use]
     pub fn new(scan: &'s ScanPlacement<'a>, settings: GatherSettings, after: Option<Cursor>) -> Self {
@@ -179,7 +179,7 @@ impl<'s, 'a, V> Gather<'s, 'a, V> {
     }
 
     /// What to do next.
-    pub fn step(&mut self) -> Step<'a, V> {
+    pub fn step(&mut self) -> Step<'s, V> {
         // A ticket is a place on the page, so the page stays as it is until every answer is there.
         if self.page.iter().any(|candidate| matches!(candidate.check, Check::Asked)) {
             return Step::Wait;
@@ -294,7 +294,7 @@ impl<'s, 'a, V> Gather<'s, 'a, V> {
     }
 
     /// Look-ups go out together: the page is full, or nothing more can be merged without a fetch.
-    fn lookups(&mut self) -> Vec<LookUp<'a>> {
+    fn lookups(&mut self) -> Vec<LookUp<'s>> {
         let mut lookups = Vec::new();
         for (ticket, candidate) in self.page.iter_mut().enumerate() {
             if let Check::LookUp(places) = &mut candidate.check {

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use super::bucket::Rules;
 use super::guard::Guard;
 use super::node::{Content, Node};
+use super::table::Table;
 use crate::protocol::{Delete, Layout, RefusedRecord, Version, Writes};
 use crate::units::EventTime;
 
@@ -138,6 +139,24 @@ impl<'a> Placement<'a> {
     }
 }
 
+impl<'a> Placement<'a> {
+    /// The same placement without borrows, to be kept in a structure: the guard moves with it. Given back unchanged when `table` is
+    /// not the one that placed it.
+    ///
+    /// # Errors
+    /// The placement itself.
+    pub fn into_owned(self, table: &Arc<Table>) -> Result<Placement<'static>, Self> {
+        let Self { guard, place, older, version } = self;
+        match guard.into_owned(table) {
+            Ok(guard) => {
+                let older = older.into_iter().map(Place::into_owned).collect();
+                Ok(Placement { guard, place: place.into_owned(), older, version })
+            }
+            Err(guard) => Err(Self { guard, place, older, version }),
+        }
+    }
+}
+
 /// Where a delete goes, and what it does there.
 #[derive(Debug)]
 pub struct DeletePlacement<'a> {
@@ -167,6 +186,20 @@ impl<'a> DeletePlacement<'a> {
     /// As [`Placement::outcome_unknown`].
     pub fn outcome_unknown(self, until: EventTime) {
         self.placement.outcome_unknown(until);
+    }
+}
+
+impl<'a> DeletePlacement<'a> {
+    /// As [`Placement::into_owned`].
+    ///
+    /// # Errors
+    /// The placement itself.
+    pub fn into_owned(self, table: &Arc<Table>) -> Result<DeletePlacement<'static>, Self> {
+        let how = self.how;
+        match self.placement.into_owned(table) {
+            Ok(placement) => Ok(DeletePlacement { placement, how }),
+            Err(placement) => Err(Self { placement, how }),
+        }
     }
 }
 
@@ -232,6 +265,26 @@ impl<'a> ReadPlacement<'a> {
     }
 }
 
+impl<'a> ReadPlacement<'a> {
+    /// As [`Placement::into_owned`].
+    ///
+    /// # Errors
+    /// The placement itself.
+    pub fn into_owned(self, table: &Arc<Table>) -> Result<ReadPlacement<'static>, Self> {
+        let Self { guard, places, rule, version } = self;
+        match guard.into_owned(table) {
+            Ok(guard) => {
+                let places = match places {
+                    Places::One([place]) => Places::One([place.into_owned()]),
+                    Places::Several(places) => Places::Several(places.into_iter().map(Place::into_owned).collect()),
+                };
+                Ok(ReadPlacement { guard, places, rule, version })
+            }
+            Err(guard) => Err(Self { guard, places, rule, version }),
+        }
+    }
+}
+
 /// One place that a scan visits. Layouts may share it: growing by doubling leaves most records where they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanPlace<'a> {
@@ -247,7 +300,7 @@ pub struct ScanPlace<'a> {
 #[derive(Debug)]
 pub struct ScanPlacement<'a> {
     pub(super) guard: Guard<'a>,
-    pub(super) key: &'a [u8],
+    pub(super) key: Cow<'a, [u8]>,
     pub(super) places: Vec<ScanPlace<'a>>,
     pub(super) rule: ReadRule,
 }
@@ -321,10 +374,10 @@ impl<'a> ScanPlacement<'a> {
 
     /// The id's own place in the layout with this rank.
     #[must_use]
-    pub fn home_of(&self, id: &[u8], rank: usize) -> Option<Place<'a>> {
+    pub fn home_of(&self, id: &[u8], rank: usize) -> Option<Place<'_>> {
         match self.rules() {
-            Some(rules) => rules.read.get(rank).map(|&layout| Place::of(rules, layout, id, self.key)),
-            None => (rank == 0).then(|| Place::bare(self.key)),
+            Some(rules) => rules.read.get(rank).map(|&layout| Place::of(rules, layout, id, &self.key)),
+            None => (rank == 0).then(|| Place::bare(&self.key)),
         }
     }
 
@@ -337,6 +390,28 @@ impl<'a> ScanPlacement<'a> {
     /// Ends the scan: the same as dropping it.
     pub fn done(self) {
         drop(self.guard);
+    }
+}
+
+impl<'a> ScanPlacement<'a> {
+    /// As [`Placement::into_owned`].
+    ///
+    /// # Errors
+    /// The placement itself.
+    pub fn into_owned(self, table: &Arc<Table>) -> Result<ScanPlacement<'static>, Self> {
+        let Self { guard, key, places, rule } = self;
+        match guard.into_owned(table) {
+            Ok(guard) => {
+                let owned = |place: ScanPlace<'_>| ScanPlace {
+                    label: place.label,
+                    key: Cow::Owned(place.key.into_owned()),
+                    layouts: place.layouts,
+                };
+                let key = Cow::Owned(key.into_owned());
+                Ok(ScanPlacement { guard, key, places: places.into_iter().map(owned).collect(), rule })
+            }
+            Err(guard) => Err(Self { guard, key, places, rule }),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The table as requests see it: one look-up and one guard each.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -150,7 +151,7 @@ impl Table {
         let guard = self.enter(keyspace, key, Kind::Read)?;
         let (rules, _) = self.rules_of(&guard);
         let (places, rule) = (ScanPlacement::places_of(rules, key), ReadRule::of(rules.writes));
-        Ok(ScanPlacement { guard, key, places, rule })
+        Ok(ScanPlacement { guard, key: Cow::Borrowed(key), places, rule })
     }
 
     fn place_write<'a>(
@@ -238,6 +239,13 @@ impl Table {
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are meant")]
     pub(super) fn stripe_of(&self, hash: u64) -> (usize, u64) {
         (hash as usize & (self.stripes.len() - 1), 1 << (hash >> 32 & 63))
+    }
+
+    /// The number of a stripe, when it is one of this table's.
+    pub(super) fn number_of(&self, stripe: &Stripe) -> Option<usize> {
+        let from_first = std::ptr::from_ref(stripe).addr().checked_sub(self.stripes.as_ptr().addr())?;
+        let number = from_first / size_of::<Stripe>();
+        self.stripes.get(number).is_some_and(|own| std::ptr::eq(own, stripe)).then_some(number)
     }
 
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {

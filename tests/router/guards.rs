@@ -1,10 +1,11 @@
 //! Guards and acknowledgements: against a plain list of what is in flight, and with many threads.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 
 use keyheat::protocol::Layout;
-use keyheat::router::{AckState, Placement, ReadPlacement, Table, TableSettings, Write};
+use keyheat::router::{AckState, Placement, ReadPlacement, Refused, Table, TableSettings, Write};
 use keyheat::units::EventTime;
 use proptest::prelude::*;
 
@@ -127,6 +128,93 @@ fn a_guard_that_never_ends_does_not_stop_changes_of_its_own_kind_for_ever() {
     assert_eq!(table.ack_state().waiting.len(), 20);
     drop(_endless);
     assert!(table.ack_state().waiting.is_empty());
+}
+
+#[test]
+fn an_owned_placement_is_the_same_guard() {
+    let walk = Walk::split(b"c42", 8, "insert");
+    let table = Arc::new(Table::new(TableSettings::default()));
+    let other = Arc::new(Table::new(TableSettings::default()));
+    let key = b"c42".to_vec();
+    let refused = write(&table, &key).into_owned(&other).unwrap_err();
+    let kept: Placement<'static> = refused.into_owned(&table).unwrap();
+    drop(key);
+    assert_eq!(&*kept.place().key, b"c42");
+    walk.apply(&table, 1, "dual");
+    assert_eq!(waiting(&table.ack_state()), [(&b"c42"[..], 1)]);
+    drop(kept);
+    assert!(table.ack_state().waiting.is_empty());
+    let planned = write(&table, b"c42").into_owned(&table).unwrap();
+    let read = table.point_read(KEYSPACE, b"c42", b"id").unwrap().into_owned(&table).unwrap();
+    let scan = table.scan(KEYSPACE, b"c42").unwrap().into_owned(&table).unwrap();
+    assert!(!table.is_idle());
+    assert_eq!((read.places().len(), scan.places().len()), (2, 9));
+    drop((planned, read, scan));
+    assert!(table.is_idle());
+}
+
+#[test]
+fn a_closed_table_places_nothing_and_knows_when_it_is_idle() {
+    let walk = Walk::split(b"c42", 8, "insert");
+    let table = Table::not_ready(TableSettings::default());
+    walk.apply(&table, 1, "dual");
+    for key in [&b"c42"[..], b"c43"] {
+        assert_eq!(table.write(KEYSPACE, key, b"id").unwrap_err(), Refused::NotReady);
+    }
+    assert!(table.is_idle());
+    table.open();
+    let requests = (write(&table, b"c42"), write(&table, b"c43"), table.scan(KEYSPACE, b"c44").unwrap());
+    table.close();
+    for key in [&b"c42"[..], b"c43"] {
+        assert_eq!(table.write(KEYSPACE, key, b"id").unwrap_err(), Refused::Closed);
+        assert!(table.scan(KEYSPACE, key).is_err());
+    }
+    assert!(!table.is_idle());
+    let until = EventTime::from_millis(1_000).unwrap();
+    requests.0.outcome_unknown(until);
+    drop((requests.1, requests.2));
+    assert!(!table.is_idle(), "a call of unknown outcome");
+    table.release_unknown(until);
+    assert!(table.is_idle());
+}
+
+#[test]
+fn nobody_is_placed_behind_a_closed_table() {
+    for _ in 0..200 {
+        let table = Table::new(one_stripe());
+        Walk::split(b"c1", 8, "insert").apply(&table, 1, "dual");
+        let in_flight = AtomicI64::new(0);
+        std::thread::scope(|scope| {
+            for key in [&b"c1"[..], b"c2", b"c1", b"c2"] {
+                let (table, in_flight) = (&table, &in_flight);
+                scope.spawn(move || {
+                    while let Ok(write) = table.write(KEYSPACE, key, b"id") {
+                        in_flight.fetch_add(1, SeqCst);
+                        std::thread::yield_now();
+                        in_flight.fetch_sub(1, SeqCst);
+                        drop(write);
+                    }
+                });
+            }
+            std::thread::yield_now();
+            table.close();
+            while !table.is_idle() {
+                std::thread::yield_now();
+            }
+            assert_eq!(in_flight.load(SeqCst), 0, "a request is in flight though the table was idle");
+        });
+    }
+}
+
+#[test]
+fn placements_may_be_sent_to_other_threads() {
+    const fn sent<T: Send>() {}
+    const fn shared<T: Send + Sync>() {}
+    shared::<Table>();
+    sent::<Placement<'static>>();
+    sent::<ReadPlacement<'static>>();
+    sent::<keyheat::router::ScanPlacement<'static>>();
+    sent::<keyheat::router::Held>();
 }
 
 /// What the property does.
