@@ -91,7 +91,7 @@ impl Table {
     fn turn(&self, key: &PlanKey, version: Version, content: Content) -> Result<(), ApplyError> {
         let mut ledger = self.ledger();
         newer(&ledger, key, version)?;
-        let hash = self.hash(&key.keyspace, &key.key);
+        let hash = self.hash(&key.key);
         let node = Arc::new(Node::new(&key.keyspace, &key.key, version, content));
         if let Some(old) = ledger.current(key).map(Arc::clone) {
             {
@@ -125,7 +125,7 @@ impl Table {
         let mut ledger = self.ledger();
         newer(&ledger, key, version)?;
         let Some(old) = ledger.current(key).map(Arc::clone) else { return Ok(()) };
-        let hash = self.hash(&key.keyspace, &key.key);
+        let hash = self.hash(&key.key);
         let (at, bit) = self.stripe_of(hash);
         {
             let mut chain = self.plans.entry(hash).or_default();

@@ -35,6 +35,10 @@ impl<'a> Guard<'a> {
         Self { counted: Counted::Node(node), kind }
     }
 
+    pub(super) const fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// The version under which it is counted.
     pub(super) const fn node(&self) -> Option<&Arc<Node>> {
         match &self.counted {

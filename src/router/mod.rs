@@ -44,7 +44,7 @@ pub use live::{
     ACKS_TOPIC, Departure, PLAN_TOPIC, Router, RouterError, RouterSettings, RouterStatus, SnapshotError, Stage,
 };
 pub use placement::{
-    DeletePlacement, Held, Place, Placement, ReadPlacement, ReadRule, Refused, ScanPlace, ScanPlacement, Write,
+    DeletePlacement, Held, NoPlan, Place, Placement, ReadPlacement, ReadRule, Refused, ScanPlace, ScanPlacement, Write,
 };
 pub use table::{Table, TableSettings};
 #[cfg(feature = "kafka")]

@@ -65,24 +65,29 @@ impl<P> Write<P> {
     }
 }
 
+/// A key whose plan could not be understood, and that had none before.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the plan of key '{key}' in keyspace '{keyspace}', version {version}, was not understood ({reason}) and there is no earlier \
+     one; fail the request and update this router"
+)]
+pub struct NoPlan {
+    /// Name of the keyspace.
+    pub keyspace: String,
+    /// The key, escaped.
+    pub key: String,
+    /// The version that was refused.
+    pub version: Version,
+    /// Why.
+    pub reason: RefusedRecord,
+}
+
 /// Why a request has no place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Nobody knows where the key's records are.
-    #[error(
-        "the plan of key '{key}' in keyspace '{keyspace}', version {version}, was not understood ({reason}) and there is no \
-         earlier one; fail the request and update this router"
-    )]
-    NoPlan {
-        /// Name of the keyspace.
-        keyspace: String,
-        /// The key, escaped.
-        key: String,
-        /// The version that was refused.
-        version: Version,
-        /// Why.
-        reason: RefusedRecord,
-    },
+    #[error(transparent)]
+    NoPlan(Box<NoPlan>),
     /// The router has not read the plan topic to its end yet.
     #[error(
         "the router is not ready: it has not read the plan topic to its end yet; try again soon, or another router"
@@ -109,10 +114,13 @@ pub struct Placement<'a> {
     pub(super) guard: Guard<'a>,
     pub(super) place: Place<'a>,
     pub(super) older: Vec<Place<'a>>,
-    pub(super) version: Option<Version>,
 }
 
 impl<'a> Placement<'a> {
+    pub(super) const fn bare(guard: Guard<'a>, key: &'a [u8]) -> Self {
+        Self { guard, place: Place::bare(key), older: Vec::new() }
+    }
+
     /// The place to write to.
     #[must_use]
     pub const fn place(&self) -> &Place<'a> {
@@ -128,8 +136,8 @@ impl<'a> Placement<'a> {
 
     /// The version of the key's plan that placed it; none without a plan.
     #[must_use]
-    pub const fn version(&self) -> Option<Version> {
-        self.version
+    pub fn version(&self) -> Option<Version> {
+        self.guard.node().map(|node| node.version)
     }
 
     /// Gives the placement back although nobody knows whether its call reached the store. It counts as in flight until `until`:
@@ -146,13 +154,13 @@ impl<'a> Placement<'a> {
     /// # Errors
     /// The placement itself.
     pub fn into_owned(self, table: &Arc<Table>) -> Result<Placement<'static>, Self> {
-        let Self { guard, place, older, version } = self;
+        let Self { guard, place, older } = self;
         match guard.into_owned(table) {
             Ok(guard) => {
                 let older = older.into_iter().map(Place::into_owned).collect();
-                Ok(Placement { guard, place: place.into_owned(), older, version })
+                Ok(Placement { guard, place: place.into_owned(), older })
             }
-            Err(guard) => Err(Self { guard, place, older, version }),
+            Err(guard) => Err(Self { guard, place, older }),
         }
     }
 }
@@ -179,7 +187,7 @@ impl<'a> DeletePlacement<'a> {
 
     /// The version of the key's plan that placed it; none without a plan.
     #[must_use]
-    pub const fn version(&self) -> Option<Version> {
+    pub fn version(&self) -> Option<Version> {
         self.placement.version()
     }
 
@@ -227,7 +235,6 @@ pub struct ReadPlacement<'a> {
     pub(super) guard: Guard<'a>,
     pub(super) places: Places<'a>,
     pub(super) rule: ReadRule,
-    pub(super) version: Option<Version>,
 }
 
 #[derive(Debug)]
@@ -255,8 +262,8 @@ impl<'a> ReadPlacement<'a> {
 
     /// The version of the key's plan that placed it; none without a plan.
     #[must_use]
-    pub const fn version(&self) -> Option<Version> {
-        self.version
+    pub fn version(&self) -> Option<Version> {
+        self.guard.node().map(|node| node.version)
     }
 
     /// Ends the read: the same as dropping it. A read whose caller has gone needs no longer guard.
@@ -271,16 +278,16 @@ impl<'a> ReadPlacement<'a> {
     /// # Errors
     /// The placement itself.
     pub fn into_owned(self, table: &Arc<Table>) -> Result<ReadPlacement<'static>, Self> {
-        let Self { guard, places, rule, version } = self;
+        let Self { guard, places, rule } = self;
         match guard.into_owned(table) {
             Ok(guard) => {
                 let places = match places {
                     Places::One([place]) => Places::One([place.into_owned()]),
                     Places::Several(places) => Places::Several(places.into_iter().map(Place::into_owned).collect()),
                 };
-                Ok(ReadPlacement { guard, places, rule, version })
+                Ok(ReadPlacement { guard, places, rule })
             }
-            Err(guard) => Err(Self { guard, places, rule, version }),
+            Err(guard) => Err(Self { guard, places, rule }),
         }
     }
 }

@@ -13,10 +13,11 @@ use super::guard::Guard;
 use super::ledger::Ledger;
 use super::node::{Content, Node};
 use super::placement::{
-    DeletePlacement, Held, HeldCount, Place, Placement, Places, ReadPlacement, ReadRule, Refused, ScanPlacement, Write,
+    DeletePlacement, Held, HeldCount, NoPlan, Place, Placement, Places, ReadPlacement, ReadRule, Refused,
+    ScanPlacement, Write,
 };
 use super::stripe::{Kind, Stripe};
-use crate::protocol::{Delete, Layout, MAX_PLANS, MAX_TROUBLED, RefusedRecord, Version};
+use crate::protocol::{Delete, Layout, MAX_PLANS, MAX_TROUBLED, RefusedRecord};
 
 /// The most stripes of a table.
 const MAX_STRIPES: usize = 1 << 20;
@@ -94,7 +95,7 @@ impl Table {
     /// # Errors
     /// [`Refused`]
     pub fn write<'a>(&'a self, keyspace: &str, key: &'a [u8], id: &[u8]) -> Result<Write<Placement<'a>>, Refused> {
-        self.place_write(keyspace, key, id, Kind::Write).map(|write| write.map(|(placement, _)| placement))
+        self.place_write(keyspace, key, id, Kind::Write)
     }
 
     /// Where an operation goes that needs the old value: an increment, a unique insert, a compare-and-set. It waits through hold
@@ -109,7 +110,21 @@ impl Table {
         key: &'a [u8],
         id: &[u8],
     ) -> Result<Write<Placement<'a>>, Refused> {
-        self.place_write(keyspace, key, id, Kind::InPlace).map(|write| write.map(|(placement, _)| placement))
+        self.place_write(keyspace, key, id, Kind::InPlace)
+    }
+
+    fn place_write<'a>(
+        &'a self,
+        keyspace: &str,
+        key: &'a [u8],
+        id: &[u8],
+        kind: Kind,
+    ) -> Result<Write<Placement<'a>>, Refused> {
+        let guard = self.enter(keyspace, key, kind)?;
+        if guard.node().is_none() {
+            return Ok(Write::Placed(Placement::bare(guard, key)));
+        }
+        self.place_planned(guard, key, id).map(|write| write.map(|(placement, _)| placement))
     }
 
     /// Where a delete of `id` goes, and whether it leaves a tombstone.
@@ -122,7 +137,12 @@ impl Table {
         key: &'a [u8],
         id: &[u8],
     ) -> Result<Write<DeletePlacement<'a>>, Refused> {
-        let write = self.place_write(keyspace, key, id, Kind::Write)?;
+        let guard = self.enter(keyspace, key, Kind::Write)?;
+        if guard.node().is_none() {
+            let placement = Placement::bare(guard, key);
+            return Ok(Write::Placed(DeletePlacement { placement, how: Delete::Remove }));
+        }
+        let write = self.place_planned(guard, key, id)?;
         Ok(write.map(|(placement, how)| DeletePlacement { placement, how }))
     }
 
@@ -132,15 +152,15 @@ impl Table {
     /// [`Refused::NoPlan`]
     pub fn point_read<'a>(&'a self, keyspace: &str, key: &'a [u8], id: &[u8]) -> Result<ReadPlacement<'a>, Refused> {
         let guard = self.enter(keyspace, key, Kind::Read)?;
-        let (rules, version) = self.rules_of(&guard);
-        let (places, rule) = if version.is_none() {
-            (Places::One([Place::bare(key)]), ReadRule::FirstFound)
-        } else {
-            let again = rules.look_again.then(|| rules.read.first()).flatten();
-            let places = rules.read.iter().chain(again).map(|&layout| Place::of(rules, layout, id, key)).collect();
-            (Places::Several(places), ReadRule::of(rules.writes))
-        };
-        Ok(ReadPlacement { guard, places, rule, version })
+        if guard.node().is_none() {
+            let places = Places::One([Place::bare(key)]);
+            return Ok(ReadPlacement { guard, places, rule: ReadRule::FirstFound });
+        }
+        let rules = self.rules_of(&guard);
+        let again = rules.look_again.then(|| rules.read.first()).flatten();
+        let places = rules.read.iter().chain(again).map(|&layout| Place::of(rules, layout, id, key)).collect();
+        let rule = ReadRule::of(rules.writes);
+        Ok(ReadPlacement { guard, places: Places::Several(places), rule })
     }
 
     /// Where a scan of all records of `key` looks.
@@ -149,21 +169,19 @@ impl Table {
     /// [`Refused::NoPlan`]
     pub fn scan<'a>(&'a self, keyspace: &str, key: &'a [u8]) -> Result<ScanPlacement<'a>, Refused> {
         let guard = self.enter(keyspace, key, Kind::Read)?;
-        let (rules, _) = self.rules_of(&guard);
+        let rules = self.rules_of(&guard);
         let (places, rule) = (ScanPlacement::places_of(rules, key), ReadRule::of(rules.writes));
         Ok(ScanPlacement { guard, key: Cow::Borrowed(key), places, rule })
     }
 
-    fn place_write<'a>(
+    /// Where a write goes whose guard is under a version.
+    fn place_planned<'a>(
         &'a self,
-        keyspace: &str,
+        guard: Guard<'a>,
         key: &'a [u8],
         id: &[u8],
-        kind: Kind,
     ) -> Result<Write<(Placement<'a>, Delete)>, Refused> {
-        let guard = self.enter(keyspace, key, kind)?;
-        let (rules, version) = self.rules_of(&guard);
-        let in_place = kind == Kind::InPlace;
+        let (rules, in_place) = (self.rules_of(&guard), guard.kind() == Kind::InPlace);
         if let (true, InPlace::Forbidden(writes)) = (in_place, rules.in_place) {
             return Err(Refused::InPlace(writes));
         }
@@ -177,12 +195,12 @@ impl Table {
         let place = Place::of(rules, write, id, key);
         let older = if in_place { older_places(rules, write, id, key) } else { Vec::new() };
         let how = rules.delete;
-        Ok(Write::Placed((Placement { guard, place, older, version }, how)))
+        Ok(Write::Placed((Placement { guard, place, older }, how)))
     }
 
     /// Counts a guard of the key; see `stripe` for why none is missed.
     fn enter(&self, keyspace: &str, key: &[u8], kind: Kind) -> Result<Guard<'_>, Refused> {
-        let hash = self.hash(keyspace, key);
+        let hash = self.hash(key);
         let (stripe, bit) = self.stripe_of(hash);
         let stripe = &self.stripes[stripe];
         if stripe.may_have_plan(bit)
@@ -224,15 +242,16 @@ impl Table {
     }
 
     /// The rules under which a guard was counted.
-    fn rules_of<'g>(&'g self, guard: &'g Guard<'_>) -> (&'g Rules, Option<Version>) {
-        match guard.node().map(|node| (&node.content, node.version)) {
-            Some((Content::Rules(rules), version)) => (rules, Some(version)),
-            Some((Content::Refused(_), _)) | None => (&self.bare, None),
+    fn rules_of<'g>(&'g self, guard: &'g Guard<'_>) -> &'g Rules {
+        match guard.node().map(|node| &node.content) {
+            Some(Content::Rules(rules)) => rules,
+            Some(Content::Refused(_)) | None => &self.bare,
         }
     }
 
-    pub(super) fn hash(&self, keyspace: &str, key: &[u8]) -> u64 {
-        xxh3_64_with_seed(key, xxh3_64_with_seed(keyspace.as_bytes(), self.settings.seed))
+    /// The keyspace is left out: the few keyspaces that have the same key share a chain and a stripe.
+    pub(super) fn hash(&self, key: &[u8]) -> u64 {
+        xxh3_64_with_seed(key, self.settings.seed)
     }
 
     /// Stripe and filter bit of a hash: different bits of it.
@@ -274,12 +293,12 @@ fn older_places<'a>(rules: &Rules, write: Layout, id: &[u8], key: &'a [u8]) -> V
 }
 
 fn refused(node: &Node, reason: &RefusedRecord) -> Refused {
-    Refused::NoPlan {
+    Refused::NoPlan(Box::new(NoPlan {
         keyspace: node.keyspace.to_string(),
         key: node.key.escape_ascii().to_string(),
         version: node.version,
         reason: reason.clone(),
-    }
+    }))
 }
 
 /// Keys of the map are hashes already.
