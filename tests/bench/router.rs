@@ -129,7 +129,8 @@ fn round(contestant: &dyn Contestant, keys: &[Vec<u8>], threads: usize, versions
             let mut version = first;
             while plans > 0 && !stop.load(Relaxed) {
                 version += 1;
-                contestant.change(version as usize % plans, version);
+                let number = usize::try_from(version).unwrap_or(0) % plans;
+                contestant.change(number, version);
                 thread::sleep(BETWEEN_CHANGES);
             }
             version
