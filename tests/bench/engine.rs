@@ -1,10 +1,11 @@
 //! What it costs to count one event, beside an exact hash map without any window, in the same run.
 //!
-//! `cargo bench --no-default-features --bench engine [-- MILLIONS]`: so many millions of events (4 unless given) on one
-//! million keys by Zipf 1.0, 20 s of event time, one thread. Contestants take turns, so that a busy machine slows all of
+//! `cargo bench --no-default-features --bench engine [-- MILLIONS [NAME]]`: so many millions of events (4 unless given) on
+//! one million keys by Zipf 1.0, 20 s of event time, one thread; only contestants with NAME in theirs, beside the map. Contestants take turns, so that a busy machine slows all of
 //! them; the medians of five rounds and their ratio to the map are printed.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on panics")]
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
 use std::time::Duration;
 
@@ -20,25 +21,16 @@ const ROUNDS: usize = 5;
 const SPAN_MS: u64 = 20_000;
 const BASE_MS: i64 = 1_700_000_000_000;
 
-/// Events as places of their keys in one text, and that text.
+/// Keys of all events one after the other, as a consumer reads them, with their ranks and times.
 struct Stream {
     text: String,
-    keys: Vec<(usize, usize)>,
-    events: Vec<u32>,
+    ends: Vec<usize>,
+    ranks: Vec<u32>,
+    times: Vec<EventTime>,
 }
 
 impl Stream {
     fn new(events: usize) -> Self {
-        let mut text = String::new();
-        let keys = (0..KEYS)
-            .map(|key| {
-                let from = text.len();
-                text.push_str("user:");
-                // Ranks are spread over the names, so that neighbours in rank are not neighbours in memory.
-                text.push_str(&(u64::from(key) * 7_919 % 1_000_003).to_string());
-                (from, text.len())
-            })
-            .collect();
         let mut state = 88_172_645_463_325_252u64;
         let uniform = move || {
             state ^= state << 13;
@@ -46,13 +38,28 @@ impl Stream {
             state ^= state << 17;
             f64::from(u32::try_from(state >> 32).unwrap()) / f64::from(u32::MAX)
         };
-        let events = std::iter::repeat_with(uniform).map(zipf).take(events).collect();
-        Self { text, keys, events }
+        let ranks: Vec<u32> = std::iter::repeat_with(uniform).map(zipf).take(events).collect();
+        let mut text = String::new();
+        let mut end_of = |rank: &u32| {
+            text.push_str("user:");
+            text.push_str(&rank.to_string());
+            text.len()
+        };
+        let ends = ranks.iter().map(&mut end_of).collect();
+        let time = |event: usize| {
+            let ms = event as u64 * SPAN_MS / events as u64;
+            EventTime::from_millis(BASE_MS + i64::try_from(ms).unwrap()).unwrap()
+        };
+        Self { text, ends, ranks, times: (0..events).map(time).collect() }
     }
 
-    fn key(&self, event: usize) -> &[u8] {
-        let (from, until) = self.keys[self.events[event] as usize];
-        &self.text.as_bytes()[from..until]
+    fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = 0;
+        self.ends.iter().map(move |end| {
+            let key = &self.text.as_bytes()[from..*end];
+            from = *end;
+            key
+        })
     }
 }
 
@@ -85,9 +92,14 @@ fn engine(rate: f64, rules: &[Rule]) -> Engine {
 }
 
 fn count_exactly(stream: &Stream) -> u64 {
-    let mut counts: HashMap<&[u8], u64> = HashMap::new();
-    for event in 0..stream.events.len() {
-        *counts.entry(stream.key(event)).or_default() += 1;
+    let mut counts: HashMap<Box<[u8]>, u64> = HashMap::new();
+    for key in stream.keys() {
+        match counts.get_mut(key) {
+            Some(count) => *count += 1,
+            None => {
+                counts.insert(key.into(), 1);
+            }
+        }
     }
     counts.len() as u64
 }
@@ -95,15 +107,13 @@ fn count_exactly(stream: &Stream) -> u64 {
 fn count_in_windows(stream: &Stream, mut engine: Engine, whole: bool) -> u64 {
     let shards: Vec<String> = (0..16).map(|shard| format!("shard-{shard}")).collect();
     let callers: Vec<String> = (0..64).map(|caller| format!("service-{caller}")).collect();
-    let events = stream.events.len() as u64;
-    for event in 0..stream.events.len() {
-        let number = event as u64;
-        let time = EventTime::from_millis(BASE_MS + i64::try_from(number * SPAN_MS / events).unwrap()).unwrap();
-        let mut access = AccessEvent::new(time, stream.key(event));
+    for (event, key) in stream.keys().enumerate() {
+        let (number, time) = (event as u64, stream.times[event]);
+        let mut access = AccessEvent::new(time, key);
         let id = number.to_le_bytes();
         if whole {
-            access.shard = shards[stream.events[event] as usize % shards.len()].as_bytes();
-            access.caller = callers[event * 7 % callers.len()].as_bytes();
+            access.shard = shards[stream.ranks[event] as usize & 15].as_bytes();
+            access.caller = callers[(event * 7) & 63].as_bytes();
             access.operation = if number.is_multiple_of(4) { Operation::Write } else { Operation::Read };
             access.request_id = &id;
         }
@@ -114,7 +124,7 @@ fn count_in_windows(stream: &Stream, mut engine: Engine, whole: bool) -> u64 {
 }
 
 fn read_only(stream: &Stream) -> u64 {
-    (0..stream.events.len()).map(|event| stream.key(event).len() as u64).sum()
+    stream.keys().map(|key| u64::from(key[key.len() - 1])).sum()
 }
 
 /// Processor time of this thread where the system tells it, so that what else runs is not measured; else the clock.
@@ -136,6 +146,8 @@ fn main() {
         return;
     }
     let millions = std::env::args().filter_map(|argument| argument.parse::<usize>().ok()).next().unwrap_or(4);
+    let only =
+        std::env::args().skip(1).find(|argument| !argument.starts_with('-') && argument.parse::<usize>().is_err());
     let stream = Stream::new(millions * 1_000_000);
     let relative = [Rule::Relative { multiple: 1_000.0, floor: 20 }];
     let contestants: [(&str, &dyn Fn() -> u64); 6] = [
@@ -146,6 +158,13 @@ fn main() {
         ("whole events, many candidates", &|| count_in_windows(&stream, engine(80.0, &[]), true)),
         ("whole events, relative rule", &|| count_in_windows(&stream, engine(3_000.0, &relative), true)),
     ];
+    let wanted = |name: &str, at: usize| at == 0 || only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let contestants: Vec<_> = contestants
+        .into_iter()
+        .enumerate()
+        .filter(|(at, entry)| wanted(entry.0, *at))
+        .map(|(_, entry)| entry)
+        .collect();
     let mut times = vec![Vec::new(); contestants.len()];
     let mut results = vec![0; contestants.len()];
     for _ in 0..ROUNDS {
@@ -161,6 +180,6 @@ fn main() {
     };
     let medians: Vec<f64> = times.iter_mut().map(median).collect();
     for (((name, _), ns), result) in contestants.iter().zip(&medians).zip(&results) {
-        println!("{name:32} {ns:7.1} ns/event  {:5.2} of the map  ({result} names or bytes)", ns / medians[0]);
+        println!("{name:32} {ns:7.1} ns/event  {:5.2} of the map  ({result} names or candidates)", ns / medians[0]);
     }
 }

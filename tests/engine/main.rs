@@ -5,4 +5,6 @@
 mod bounds;
 mod cases;
 mod oracle;
+#[cfg(feature = "service")]
+mod recordings;
 mod streams;

@@ -8,6 +8,7 @@ pub(crate) const MAX_DEPTH: usize = 8;
 pub(crate) const MAX_WIDTH_LOG2: u32 = 24;
 
 /// The hash by which a key is known everywhere in the engine.
+#[inline]
 pub(crate) fn key_hash(key: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(key, seed)
 }
@@ -41,10 +42,10 @@ impl Rows {
     #[inline]
     pub(crate) fn of(&self, hash: u64) -> impl Iterator<Item = usize> + '_ {
         let shift = 64 - self.width_log2;
-        self.factors.iter().enumerate().map(move |(row, factor)| {
-            // The masks say to the compiler and to the reader that nothing is cut.
-            (row << self.width_log2) + as_index(hash.wrapping_mul(*factor) >> shift)
-        })
+        self.factors
+            .iter()
+            .enumerate()
+            .map(move |(row, factor)| (row << self.width_log2) + as_index(hash.wrapping_mul(*factor) >> shift))
     }
 }
 
