@@ -5,6 +5,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::check::CheckArgs;
 use super::completions::CompletionsArgs;
+use super::demo::DemoArgs;
 use super::exit::{CommandError, ExitStatus};
 use super::generate::GenerateArgs;
 use super::man::ManArgs;
@@ -21,6 +22,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
+    /// Watch the whole loop close in this terminal: no Kafka, no configuration
+    Demo(DemoArgs),
     /// Generate access events: to Kafka, a file or standard output
     Generate(GenerateArgs),
     /// Print the manual page
@@ -44,6 +47,7 @@ impl Command {
         match self {
             Self::Check(args) => super::check::run(&args, output),
             Self::Completions(args) => super::completions::run(&args, output),
+            Self::Demo(args) => super::demo::run(&args, output),
             Self::Generate(args) => super::generate::run(&args, output),
             Self::Man(args) => super::man::run(&args, output),
             Self::Replay(args) => super::replay::run(&args, output),
@@ -57,6 +61,8 @@ impl Command {
     #[must_use]
     pub const fn default_log_level(&self) -> LevelFilter {
         match self {
+            // A log line would tear the screen; what goes wrong is part of the story.
+            Self::Demo(_) => LevelFilter::OFF,
             Self::Route(_) | Self::Run(_) => LevelFilter::INFO,
             _ => LevelFilter::WARN,
         }

@@ -10,6 +10,7 @@ mod check_report;
 mod command;
 mod completions;
 mod config_file;
+mod demo;
 mod exit;
 mod generate;
 mod keyspace;
@@ -24,6 +25,7 @@ mod topics;
 
 pub use args::{Cli, ColorChoice, GlobalArgs, LogFormat, OutputFormat};
 pub use command::Command;
+pub use demo::DemoArgs;
 pub use exit::{CommandError, ExitStatus};
 pub use generate::{GenerateArgs, MapperName};
 pub use keyspace::{Format, KeyspaceArgs};

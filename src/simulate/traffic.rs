@@ -125,7 +125,7 @@ struct Wanted {
 }
 
 /// Requests behind the load are made up for while they are late by less than this; then they are left out.
-const MOST_LATE: Span = Span::from_secs(1);
+const MOST_LATE: Span = Span::from_millis(250);
 /// Tries to find a record that no write is in flight for.
 const TRIES: usize = 4;
 

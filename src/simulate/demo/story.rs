@@ -90,6 +90,7 @@ pub struct Story {
     migration: Option<Migration>,
     reads: Reads,
     lines: Vec<Line>,
+    lines_cut: usize,
 }
 
 impl Story {
@@ -109,15 +110,21 @@ impl Story {
             migration: None,
             reads: Reads { checked: 0, missed: 0 },
             lines: Vec::new(),
+            lines_cut: 0,
         }
     }
 
-    /// Adds a line that is no part of the loop.
+    /// Adds a line, which may be no part of the loop. The same text again adds nothing.
     pub fn note(&mut self, at: Span, tone: Tone, text: impl Into<String>) {
+        let text = text.into();
+        if self.lines.last().is_some_and(|last| last.text == text) {
+            return;
+        }
         if self.lines.len() >= MAX_LINES {
             self.lines.remove(0);
+            self.lines_cut += 1;
         }
-        self.lines.push(Line { at, tone, text: text.into() });
+        self.lines.push(Line { at, tone, text });
     }
 
     /// The client has begun to take its share.
@@ -238,6 +245,12 @@ impl Story {
     #[must_use]
     pub fn lines(&self) -> &[Line] {
         &self.lines
+    }
+
+    /// How many lines there were before those.
+    #[must_use]
+    pub const fn lines_cut(&self) -> usize {
+        self.lines_cut
     }
 
     /// The newest migration of the hot client.
@@ -425,9 +438,10 @@ mod tests {
         );
         let lines: Vec<_> = story.lines().iter().map(|line| format!("{} {}", line.at, line.text)).collect();
         insta::assert_snapshot!(lines.join("\n"));
-        for _ in 0..2 * MAX_LINES {
-            story.note(s(17), Tone::Step, "again");
+        for number in 0..2 * MAX_LINES {
+            story.note(s(17), Tone::Step, format!("line {number}"));
+            story.note(s(17), Tone::Step, format!("line {number}"));
         }
-        assert_eq!(story.lines().len(), MAX_LINES);
+        assert_eq!((story.lines().len(), story.lines_cut()), (MAX_LINES, MAX_LINES + 11));
     }
 }

@@ -37,6 +37,8 @@ pub struct DemoView {
     pub requests: RequestsView,
     /// What happened, the oldest first.
     pub lines: Vec<Line>,
+    /// How many lines there were before those.
+    pub lines_cut: usize,
     /// What is missing until the loop is closed; none when it is.
     pub missing: Option<&'static str>,
     /// Where `/metrics` is.
