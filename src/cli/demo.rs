@@ -53,6 +53,7 @@ pub(super) fn run(args: &DemoArgs, output: &mut Output) -> Result<ExitStatus, Co
     } else {
         Teller { json, told: 0, due: Span::ZERO }.follow(&mut demo, &stop, output)?;
     }
+    output.note("ending: requests in flight are answered, routers leave");
     let ended = demo.finish().map_err(failed)?;
     if json {
         output.json(&ended.summary)?;

@@ -85,8 +85,11 @@ pub struct Move {
     placing: Placing,
     record: PlanRecord,
     walk: Walk,
+    /// Rows that are there to copy, and that were copied.
+    rows: u64,
+    copied: u64,
     checking: bool,
-    /// Ids of the old layout: in the copying pass as counted at the start, in the checking pass as seen.
+    /// Ids of the old layout, and those that the new one has, as seen when all was copied.
     expected: u64,
     moved: u64,
     sum_from: u64,
@@ -103,13 +106,15 @@ impl Move {
         let placing = Placing::of(record)?;
         let walk = Walk::new(placing.places(record.migration.from));
         let rows = walk.places.iter().map(|place| shards.store_of(place).len(place) as u64);
-        let expected = rows.sum();
+        let rows = rows.sum();
         Ok(Self {
             placing,
             record: record.clone(),
             walk,
+            rows,
+            copied: 0,
             checking: false,
-            expected,
+            expected: 0,
             moved: 0,
             sum_from: 0,
             sum_to: 0,
@@ -134,7 +139,7 @@ impl Move {
             None if self.checking => self.done = true,
             None => {
                 self.walk = Walk::new(self.placing.places(self.record.migration.from));
-                (self.checking, self.expected, self.moved) = (true, 0, 0);
+                self.checking = true;
             }
         }
         self.done
@@ -146,7 +151,7 @@ impl Move {
             if target != place {
                 shards.store_of(&target).insert_if_absent(&target, id, row);
             }
-            self.moved += 1;
+            self.copied += 1;
             return;
         }
         let sum = xxh3_64_with_seed(id, row.revision);
@@ -163,14 +168,15 @@ impl Move {
     /// What the owner says of it at `now`: how far it is, and from its end on the proof.
     #[must_use]
     pub fn report(&self, now: EventTime) -> BackfillReport {
+        let (moved, expected) = if self.done { (self.moved, self.expected) } else { (self.copied, self.rows) };
         BackfillReport {
             schema: SCHEMA,
             keyspace: self.record.keyspace.clone(),
             key: self.record.key.clone(),
             layout: self.record.migration.to.number(),
             migration: self.record.migration.version,
-            moved: self.moved,
-            expected: self.expected,
+            moved,
+            expected,
             checksum_from: format!("{:016x}", self.sum_from),
             checksum_to: format!("{:016x}", self.sum_to),
             done: self.done,

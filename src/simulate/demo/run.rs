@@ -298,10 +298,12 @@ impl Demo {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let now = self.timeline.elapsed();
         self.story.read(now, Reads { checked: seen.tally.checked, missed: seen.tally.wrong() });
-        for router in self.routers {
-            // Who stays registered does no harm: the topics end with the process.
-            let _departure = router.shutdown(LEAVE_LIMIT);
-        }
+        thread::scope(|scope| {
+            for router in self.routers {
+                // Who stays registered does no harm: the topics end with the process.
+                scope.spawn(move || drop(router.shutdown(LEAVE_LIMIT)));
+            }
+        });
         self.stop_owner.set();
         ended(self.owner.join(), "the owner's thread")?;
         match self.service.stop() {

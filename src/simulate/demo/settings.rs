@@ -31,14 +31,14 @@ pub(super) const ROUTERS: usize = 3;
 /// How many shards there are.
 pub(super) const SHARDS: usize = 8;
 /// Records that the hot client has from the start: what the owner will have to move.
-pub(super) const PRELOADED: usize = 1500;
+pub(super) const PRELOADED: usize = 2400;
 /// Records that the owner copies or checks in a second: slow enough to be watched.
-pub(super) const MOVED_PER_S: u64 = 2000;
+pub(super) const MOVED_PER_S: u64 = 3000;
 
 /// Requests a second: enough that counts are smooth, few enough for one busy core in a debug build.
 const RATE_PER_S: f64 = 2000.0;
 /// Clients beside the hot one, all alike: with so many, shards differ by some per cent only.
-const CLIENTS: u32 = 1600;
+const CLIENTS: u32 = 4000;
 /// The hot client's share of all requests: its shard then takes `1 + 8 x 0.45 / 0.55 = 7.5` times the median.
 const HOT_SHARE: f64 = 0.45;
 /// When it turns hot, after the first request. The service plans nothing before its longest window of 10 s is full: by then it has
@@ -92,7 +92,7 @@ impl DemoSettings {
     pub fn traffic(&self) -> TrafficSettings {
         TrafficSettings {
             keyspace: KEYSPACE.to_owned(),
-            max_records: 2500,
+            max_records: 4000,
             scans: 0.002,
             deletes: 0.05,
             updates_in_place: 0.05,
