@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::clients::number_of;
+use super::clients::{id_of, number_of};
 use super::shards::Shards;
 use super::store::Row;
-use super::traffic::Traffic;
+use super::traffic::{Traffic, WrongAnswer};
 use super::truth::Since;
 use crate::input::Operation;
 use crate::protocol::Delete;
@@ -154,13 +154,11 @@ impl<'a> Traffic<'a> {
         let operation = if kind == WriteKind::Delete { Operation::Delete } else { Operation::Write };
         let dropped = self.now_ns() > dropped_after_ns;
         if !dropped {
-            let older = match (&guard, kind) {
-                (Guard::Write(placement), WriteKind::InPlace) => placement.promote_from(),
-                _ => &[],
-            };
-            if kind == WriteKind::InPlace {
-                let old = promote(self.shards, older, &place, &id);
-                self.tally.judge(self.records[client][record].truth.check(since, old));
+            if let (Guard::Write(placement), WriteKind::InPlace) = (&guard, kind) {
+                let found = promote(self.shards, placement.promote_from(), &place, &id);
+                let (checked, placed_by) =
+                    (self.records[client][record].truth.check(since, found), placement.version());
+                self.judge(checked, |wrong| WrongAnswer { wrong, operation, client, id: id.clone(), found, placed_by });
             }
             let mut store = self.shards.store_of(&place);
             if kind == WriteKind::Delete && how == Delete::Remove {
@@ -200,8 +198,15 @@ impl<'a> Traffic<'a> {
             self.look(at_ns, flight);
             return;
         }
-        let truth = &self.records[flight.client][flight.record].truth;
-        self.tally.judge(truth.check(flight.since, flight.best));
+        let checked = self.records[flight.client][flight.record].truth.check(flight.since, flight.best);
+        self.judge(checked, |wrong| WrongAnswer {
+            wrong,
+            operation: Operation::Read,
+            client: flight.client,
+            id: flight.id.clone(),
+            found: flight.best,
+            placed_by: flight.placement.version(),
+        });
         self.serve(at_ns, flight.client, flight.id, Operation::Read, shard);
     }
 
@@ -222,9 +227,19 @@ impl<'a> Traffic<'a> {
             self.fly(done_ns, Flight::Scan(Box::new(flight)));
             return;
         }
-        let records = self.records[flight.client].iter().zip(&flight.since).zip(&flight.found);
-        let wrong = records.map(|((record, since), found)| record.truth.check(*since, *found)).find(Result::is_err);
-        self.tally.judge(wrong.unwrap_or(Ok(())));
+        let records = self.records[flight.client].iter().zip(&flight.since).zip(&flight.found).enumerate();
+        let mut checked =
+            records.map(|(number, ((record, since), found))| (number, record.truth.check(*since, *found)));
+        // A scan is one answer, right when every record in it is.
+        let (number, checked) = checked.find(|(_, checked)| checked.is_err()).unwrap_or((0, Ok(())));
+        self.judge(checked, |wrong| WrongAnswer {
+            wrong,
+            operation: Operation::Scan,
+            client: flight.client,
+            id: id_of(number),
+            found: flight.found.get(number).copied().flatten(),
+            placed_by: flight.placement.version(),
+        });
         self.serve(at_ns, flight.client, Vec::new(), Operation::Scan, flight.shard);
     }
 

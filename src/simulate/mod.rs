@@ -24,5 +24,5 @@ pub use producer::{Delivered, EventProducer};
 pub use random::{Random, Zipf};
 pub use shards::Shards;
 pub use store::{Overloaded, Queue, Row, Store};
-pub use traffic::{Served, Tally, Traffic, TrafficSettings};
+pub use traffic::{MAX_WRONG_ANSWERS, Served, Tally, Traffic, TrafficSettings, WrongAnswer};
 pub use truth::{Since, Truth, Wrong};

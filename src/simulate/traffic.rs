@@ -13,9 +13,10 @@ use super::imbalance::LoadMeter;
 use super::load::Load;
 use super::random::Random;
 use super::shards::Shards;
-use super::store::{Overloaded, Queue};
+use super::store::{Overloaded, Queue, Row};
 use super::truth::Wrong;
 use crate::input::Operation;
+use crate::protocol::Version;
 use crate::router::{Held, Table, Write};
 use crate::units::{EventTime, Span};
 
@@ -97,7 +98,7 @@ impl Tally {
         self.missed + self.stale + self.unwritten
     }
 
-    pub(super) fn judge(&mut self, answer: Result<(), Wrong>) {
+    fn count(&mut self, answer: Result<(), Wrong>) {
         self.checked += 1;
         match answer {
             Ok(()) => {}
@@ -107,6 +108,26 @@ impl Tally {
         }
     }
 }
+
+/// A wrong answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongAnswer {
+    /// What is wrong with it.
+    pub wrong: Wrong,
+    /// What was asked for.
+    pub operation: Operation,
+    /// Number of the client.
+    pub client: usize,
+    /// Id of the record.
+    pub id: Vec<u8>,
+    /// What was found.
+    pub found: Option<Row>,
+    /// Version of the plan by which the request was placed; none without a plan.
+    pub placed_by: Option<Version>,
+}
+
+/// The most wrong answers that are kept; all are counted.
+pub const MAX_WRONG_ANSWERS: usize = 100;
 
 /// A write that waits for its key.
 struct Waiting {
@@ -152,6 +173,7 @@ pub struct Traffic<'a> {
     tickets: u64,
     waiting: Vec<Waiting>,
     served: Vec<Served>,
+    wrong: Vec<WrongAnswer>,
 }
 
 impl<'a> Traffic<'a> {
@@ -184,6 +206,7 @@ impl<'a> Traffic<'a> {
             tickets: 0,
             waiting: Vec::new(),
             served: Vec::new(),
+            wrong: Vec::new(),
             settings,
         };
         traffic.draw();
@@ -241,6 +264,12 @@ impl<'a> Traffic<'a> {
     /// Requests that were answered since the last time.
     pub fn take_served(&mut self) -> Vec<Served> {
         std::mem::take(&mut self.served)
+    }
+
+    /// Wrong answers, the first [`MAX_WRONG_ANSWERS`].
+    #[must_use]
+    pub fn wrong_answers(&self) -> &[WrongAnswer] {
+        &self.wrong
     }
 
     /// What became of the requests so far.
@@ -427,6 +456,16 @@ impl<'a> Traffic<'a> {
 
     pub(super) fn serve(&mut self, at_ns: u64, client: usize, id: Vec<u8>, operation: Operation, shard: usize) {
         self.served.push(Served { at: self.wall(at_ns), client, id, operation, shard });
+    }
+
+    /// Counts an answer that was checked; a wrong one is kept.
+    pub(super) fn judge(&mut self, checked: Result<(), Wrong>, answer: impl FnOnce(Wrong) -> WrongAnswer) {
+        self.tally.count(checked);
+        if let Err(wrong) = checked
+            && self.wrong.len() < MAX_WRONG_ANSWERS
+        {
+            self.wrong.push(answer(wrong));
+        }
     }
 
     fn wall(&self, at_ns: u64) -> EventTime {

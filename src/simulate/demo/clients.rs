@@ -7,7 +7,10 @@ use std::time::Duration;
 use super::settings::{DemoSettings, HOT_CLIENT, PRELOADED};
 use crate::router::Table;
 use crate::service::{Clock, Stop};
-use crate::simulate::{Clients, Delivered, EventProducer, Load, LoadSettings, Served, Shards, Tally, Traffic};
+use crate::simulate::{
+    Clients, Delivered, EventProducer, Load, LoadSettings, Served, Shards, Tally, Traffic, WrongAnswer,
+};
+use crate::telemetry::{MAX_LOG_CHARS, escape};
 use crate::units::{EventTime, Span};
 
 /// Between two looks at what is due.
@@ -33,6 +36,8 @@ pub(super) struct Seen {
     pub(super) imbalance: Option<f64>,
     pub(super) tally: Tally,
     pub(super) delivered: Delivered,
+    /// Wrong answers in words.
+    pub(super) wrong: Vec<String>,
     /// Why the thread ended too early.
     pub(super) failure: Option<String>,
 }
@@ -117,7 +122,7 @@ impl ClientsThread {
             self.producer.poll();
             if ending_ns.is_none() && now_ns.saturating_sub(shown_ns) >= SHOW_EVERY_NS {
                 shown_ns = now_ns;
-                self.lay_down(&traffic);
+                self.lay_down(&traffic, clients);
             }
             if self.stop.is_set() && ending_ns.is_none() {
                 traffic.stop_sending();
@@ -137,10 +142,14 @@ impl ClientsThread {
         (seen.tally, seen.delivered) = (tally, delivered);
     }
 
-    fn lay_down(&self, traffic: &Traffic<'_>) {
+    fn lay_down(&self, traffic: &Traffic<'_>, clients: &Clients) {
         let (rates, imbalance) = (traffic.meter().rates(BAR_SLOTS), traffic.meter().imbalance());
         let delivered = self.producer.delivered();
+        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).wrong.len();
+        let wrong: Vec<String> =
+            traffic.wrong_answers().iter().skip(known).map(|answer| words(answer, clients)).collect();
         self.show(|seen| {
+            seen.wrong.extend(wrong);
             (seen.calls_per_s, seen.imbalance, seen.tally) = (rates, imbalance, *traffic.tally());
             seen.delivered = delivered;
         });
@@ -153,6 +162,15 @@ impl ClientsThread {
     fn fail(&self, reason: String) {
         self.show(|seen| seen.failure = Some(reason));
     }
+}
+
+/// A wrong answer in words.
+fn words(answer: &WrongAnswer, clients: &Clients) -> String {
+    let shown = |bytes| escape(bytes, MAX_LOG_CHARS);
+    let found = answer.found.map_or_else(|| "nothing".to_owned(), |row| format!("revision {}", row.revision));
+    let placed = answer.placed_by.map_or_else(|| "no plan".to_owned(), |version| format!("plan {version}"));
+    let (client, id) = (shown(clients.key(answer.client)), shown(&answer.id));
+    format!("{:?} by {:?} under {placed}: record {id} of {client}, {found} found", answer.wrong, answer.operation)
 }
 
 /// One JSON object: `ts` (milliseconds), `client`, `id`, `op`, `shard`. A scan has no id.

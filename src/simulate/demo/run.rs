@@ -31,7 +31,7 @@ const LEAVE_LIMIT: Span = Span::from_secs(2);
 /// How often a router acknowledges at the least.
 const ACK_INTERVAL: Span = Span::from_secs(1);
 /// What is left out, since it cannot be done here.
-const STARTED: &str = "started; a mock cluster cannot describe topics, so the check of their settings is skipped";
+const STARTED: &str = "topic settings are not checked: a mock cluster cannot describe topics";
 /// The most keys that are shown.
 const MOST_KEYS: usize = 3;
 
@@ -87,6 +87,7 @@ pub struct Demo {
     told: Receiver<(Span, Told)>,
     scale_per_s: f64,
     found: Vec<Vec<u8>>,
+    wrong_told: usize,
     stop_clients: Stop,
     stop_owner: Stop,
     clients: JoinHandle<()>,
@@ -165,6 +166,7 @@ impl Demo {
             told,
             scale_per_s: 0.0,
             found: Vec::new(),
+            wrong_told: 0,
             stop_clients,
             stop_owner,
             clients,
@@ -226,6 +228,10 @@ impl Demo {
         if let Some(imbalance) = seen.imbalance {
             self.story.measured(now, imbalance);
         }
+        for wrong in seen.wrong.iter().skip(self.wrong_told) {
+            self.story.note(now, Tone::Bad, wrong.as_str());
+        }
+        self.wrong_told = seen.wrong.len();
         self.story.read(now, Reads { checked: seen.tally.checked, missed: seen.tally.wrong() });
     }
 

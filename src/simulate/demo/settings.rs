@@ -41,9 +41,8 @@ const RATE_PER_S: f64 = 2000.0;
 const CLIENTS: u32 = 4000;
 /// The hot client's share of all requests: its shard then takes `1 + 8 x 0.45 / 0.55 = 7.5` times the median.
 const HOT_SHARE: f64 = 0.45;
-/// When it turns hot, after the first request. The service plans nothing before its longest window of 10 s is full: by then it has
-/// seen most of a short window with the client hot, so that the size fits what is to come.
-const HOT_AFTER: Span = Span::from_secs(7);
+/// When it turns hot, after the first request.
+const HOT_AFTER: Span = Span::from_secs(8);
 /// What one shard can serve: less than the hot one is asked for, and four times what it is asked for when all is even.
 const CAPACITY_PER_S: u32 = 900;
 /// The longest that a store call may take; the stores drop those that are older. Writes that nobody knows the outcome of keep a plan
@@ -52,8 +51,9 @@ const CALL_LIMIT: Span = Span::from_secs(4);
 /// The longest that writes may wait for routers to acknowledge: many times what it takes, since a hold that is turned back is tried
 /// again a minute later only.
 const HOLD_LIMIT: Span = Span::from_secs(3);
-/// What one bucket may carry: the hot client's 900/s with a headroom of 20 % need eight buckets, and so does all between 490/s, when
-/// the short window has seen little more than half of it, and 965/s.
+/// What one bucket may carry: the hot client's 900/s with a headroom of 20 % need eight buckets, and so do the 800/s that have been
+/// counted when it reaches its share of the window. By then the window holds the new load, not the old one, by which the buckets
+/// would be placed.
 const BUCKET_RATE_PER_S: u32 = 145;
 
 /// Which imbalance is shown as the trouble, and which as the cure.
@@ -129,7 +129,7 @@ impl DemoSettings {
         Ok(config::load(&self.file(brokers))?.settings)
     }
 
-    /// The configuration file. Windows are short, so that a viewer need not wait; the mock cluster answers wrongly where a time lies
+    /// The configuration file. The window is short, so that a viewer need not wait; the mock cluster answers wrongly where a time lies
     /// in a partition, so reading starts at the earliest record.
     #[must_use]
     pub fn file(&self, brokers: &str) -> String {
@@ -156,8 +156,8 @@ idle_timeout = "1s"
 [[keyspace]]
 name = "{KEYSPACE}"
 key = "/client"
-windows = ["5s/500ms", "10s/1s"]
-median = 10
+windows = "5s/500ms"
+share = "40%"
 floor = 500
 shard_rules = {{ median = 3, floor = 500 }}
 mode = "auto"

@@ -147,7 +147,7 @@ impl Story {
             self.before = Some(self.before.map_or(imbalance, |before| before.max(imbalance)));
             if self.uneven_at.is_none() && imbalance > self.settings.uneven {
                 self.uneven_at = Some(at);
-                self.note(at, Tone::Bad, format!("the hottest shard takes {imbalance:.1} times the median shard"));
+                self.note(at, Tone::Bad, format!("hottest shard at {imbalance:.1} times the median"));
             }
         }
         // After: in windows that began when the split had settled.
@@ -155,7 +155,7 @@ impl Story {
             self.after = Some(imbalance);
             if self.even_at.is_none() && imbalance < self.settings.even {
                 self.even_at = Some(at);
-                let text = format!("the hottest shard takes {imbalance:.2} times the median shard: the loop is closed");
+                let text = format!("hottest shard at {imbalance:.2} times the median: the loop is closed");
                 self.note(at, Tone::Good, text);
             }
         }
@@ -319,7 +319,7 @@ fn what_it_means(record: &PlanRecord, key: &str) -> String {
         State::Proposed => format!("{key} into {} buckets, waits for approval", to.buckets()),
         State::Prepare => {
             let last = to.first() + to.buckets() - 1;
-            format!("{key} into {} buckets {}..{last}; reads look there too", to.buckets(), to.first())
+            format!("{key} into {} buckets {}..{last}, reads look there", to.buckets(), to.first())
         }
         State::Hold => format!("writes of {key} wait"),
         State::Dual => "writes go to the buckets, reads look in both places".to_owned(),
