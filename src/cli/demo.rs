@@ -5,12 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 
 use super::args::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
+use super::signals::end_on_signals;
 use crate::service::Stop;
 use crate::simulate::demo::{Demo, DemoError, DemoSettings, DemoView, status_line, story_line};
 use crate::simulate::screen::{Screen, Theme, Wish};
@@ -44,7 +43,8 @@ const LINE_EVERY: Span = Span::from_secs(1);
 /// # Errors
 /// When a part of it cannot start or fails, or the terminal cannot be used.
 pub(super) fn run(args: &DemoArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
-    let stop = end_on_signals()?;
+    let stop = Stop::default();
+    end_on_signals(&stop)?;
     let settings = DemoSettings { length: Span::from_secs(args.seconds), seed: args.seed, http: args.http };
     let json = output.format_or(OutputFormat::Table) == OutputFormat::Json;
     let mut demo = Demo::start(settings).map_err(failed)?;
@@ -130,15 +130,4 @@ impl Teller {
 
 fn failed(error: DemoError) -> CommandError {
     CommandError::Failed(Box::new(error))
-}
-
-/// The first signal ends the demo with its summary, the second at once.
-fn end_on_signals() -> Result<Stop, CommandError> {
-    let stop = Stop::default();
-    for signal in [SIGTERM, SIGINT] {
-        flag::register_conditional_shutdown(signal, ExitStatus::Failed as i32, stop.flag())
-            .and_then(|_| flag::register(signal, stop.flag()))
-            .map_err(|source| CommandError::Io { what: "cannot listen for signals".to_owned(), source })?;
-    }
-    Ok(stop)
 }

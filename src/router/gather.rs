@@ -76,18 +76,6 @@ pub struct LookUp<'a> {
     pub places: Vec<Place<'a>>,
 }
 
-/// What a look-up found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Copies {
-    /// Nothing in any of the places.
-    None,
-    /// At least one record or tombstone; the highest version of them.
-    Found {
-        /// The highest version; 0 where records carry none.
-        version: u64,
-    },
-}
-
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step<'a, V> {
@@ -146,6 +134,8 @@ struct Source<V> {
 /// A row that may get on the page.
 struct Candidate<'a, V> {
     row: Row<V>,
+    /// Copies in layouts with a rank below this one go before it.
+    before: usize,
     check: Check<'a>,
 }
 
@@ -221,25 +211,58 @@ impl<'s, 'a: 's, V> Gather<'s, 'a, V> {
         Ok(())
     }
 
-    /// What a look-up found.
+    /// What a look-up found: the copy that goes first by the scan's rule, a tombstone too; none when no place has one. By
+    /// [`ReadRule::FirstFound`] it is that of the first place which has one, else the one with the highest version.
+    ///
+    /// The copy may have come after its place was fetched: a mover copies and callers write while the scan runs. So a copy that
+    /// this scan will not meet by itself does not make the record vanish.
     ///
     /// # Errors
     /// [`GatherError::NoTicket`]
-    pub fn looked_up(&mut self, ticket: usize, copies: Copies) -> Result<(), GatherError> {
-        let rule = self.scan.rule();
+    pub fn looked_up(&mut self, ticket: usize, found: Option<Row<V>>) -> Result<(), GatherError> {
         let candidate = self
             .page
-            .get_mut(ticket)
+            .get(ticket)
             .filter(|candidate| matches!(candidate.check, Check::Asked))
             .ok_or(GatherError::NoTicket(ticket))?;
-        let counts = match (copies, rule) {
-            (Copies::None, _) => true,
-            (Copies::Found { .. }, ReadRule::FirstFound) => false,
-            // Copies with one version are one record with one sort key: the merge has passed it, so this one counts.
-            (Copies::Found { version }, ReadRule::HighestVersion) => version <= candidate.row.version,
+        let (check, instead) = match found {
+            None => (Check::Counts, None),
+            // Copies with one version are one record.
+            Some(copy) if self.scan.rule() == ReadRule::HighestVersion && copy.version <= candidate.row.version => {
+                (Check::Counts, None)
+            }
+            Some(copy) if copy.tombstone => (Check::Dropped, None),
+            Some(copy) if copy.sort_key == candidate.row.sort_key => (Check::Counts, Some(copy)),
+            Some(copy) if self.meets(&copy, candidate) => (Check::Dropped, None),
+            // A write that runs beside the scan: the record as it was before is as good an answer as the one after.
+            Some(_) => (Check::Counts, None),
         };
-        candidate.check = if counts { Check::Counts } else { Check::Dropped };
+        if let Some(candidate) = self.page.get_mut(ticket) {
+            candidate.check = check;
+            if let Some(copy) = instead {
+                candidate.row = copy;
+            }
+        }
         Ok(())
+    }
+
+    /// True when the scan has passed the copy's place in the order, or will come across it there. One that was moved back behind
+    /// the scan is missed, as in a single store.
+    fn meets(&self, copy: &Row<V>, candidate: &Candidate<'a, V>) -> bool {
+        let is_copy = |row: &Row<V>| order(row, copy) == Ordering::Equal;
+        if order(copy, &candidate.row) == Ordering::Less || self.page.iter().any(|other| is_copy(&other.row)) {
+            return true;
+        }
+        let mut homes = self
+            .sources
+            .iter()
+            .zip(self.scan.places())
+            .filter(|(_, place)| self.scan.home_ranks(&copy.id, place).any(|rank| rank < candidate.before));
+        homes.any(|(source, _)| {
+            let waits = source.rows.iter().any(is_copy);
+            let comes = !source.exhausted && source.after.as_ref().is_none_or(|after| is_after(copy, after));
+            waits || comes
+        })
     }
 
     fn at_end(&self) -> bool {
@@ -283,14 +306,14 @@ impl<'s, 'a: 's, V> Gather<'s, 'a, V> {
         if row.tombstone {
             return;
         }
-        let matter = match self.scan.rule() {
-            ReadRule::FirstFound => 0..rank,
-            ReadRule::HighestVersion => 0..layouts,
+        let before = match self.scan.rule() {
+            ReadRule::FirstFound => rank,
+            ReadRule::HighestVersion => layouts,
         };
         let others: Vec<_> =
-            matter.filter(|&other| !met[other]).filter_map(|other| self.scan.home_of(&row.id, other)).collect();
+            (0..before).filter(|&other| !met[other]).filter_map(|other| self.scan.home_of(&row.id, other)).collect();
         let check = if others.is_empty() { Check::Counts } else { Check::LookUp(others) };
-        self.page.push(Candidate { row, check });
+        self.page.push(Candidate { row, before, check });
     }
 
     /// Look-ups go out together: the page is full, or nothing more can be merged without a fetch.

@@ -37,7 +37,7 @@ mod topic;
 
 pub use bucket::{BucketKey, InvalidBucketKey, MAX_BUCKET_KEY_BYTES};
 pub use changes::ApplyError;
-pub use gather::{Copies, Cursor, Fetch, Gather, GatherError, GatherSettings, LookUp, Page, Row, Step};
+pub use gather::{Cursor, Fetch, Gather, GatherError, GatherSettings, LookUp, Page, Row, Step};
 pub use ledger::{AckState, RefusedPlan, Waiting};
 #[cfg(feature = "kafka")]
 pub use live::{

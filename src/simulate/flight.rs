@@ -10,8 +10,8 @@ use super::truth::Since;
 use crate::input::Operation;
 use crate::protocol::Delete;
 use crate::router::{
-    Copies, Cursor, DeletePlacement, Fetch, Gather, GatherSettings, LookUp, Page, Place, Placement, ReadPlacement,
-    ReadRule, Row as Listed, ScanPlacement, Step, Write,
+    Cursor, DeletePlacement, Fetch, Gather, GatherSettings, LookUp, Page, Place, Placement, ReadPlacement, ReadRule,
+    Row as Listed, ScanPlacement, Step, Write,
 };
 use crate::units::EventTime;
 
@@ -267,8 +267,7 @@ impl<'a> Traffic<'a> {
                         done_ns = done_ns.max(self.call(at_ns, shard).ok()?);
                     }
                     for lookup in lookups {
-                        let copies = copies_of(self.shards, &lookup);
-                        gather.looked_up(lookup.ticket, copies).ok()?;
+                        gather.looked_up(lookup.ticket, looked_up(self.shards, &lookup)).ok()?;
                     }
                 }
                 // Every call was answered above.
@@ -282,19 +281,17 @@ impl<'a> Traffic<'a> {
 fn fetched(shards: &Shards, place: &[u8], fetch: &Fetch) -> Vec<Listed<()>> {
     let after = fetch.after.as_ref().map(|cursor| cursor.id.as_slice());
     let page = shards.store_of(place).page(place, after, fetch.rows);
-    let listed = |(id, row): (Box<[u8]>, Row)| Listed {
-        sort_key: Vec::new(),
-        id: id.into_vec(),
-        version: row.revision,
-        tombstone: !row.live,
-        value: (),
-    };
-    page.into_iter().map(listed).collect()
+    page.into_iter().map(|(id, row)| listed(id.into_vec(), row)).collect()
 }
 
-fn copies_of(shards: &Shards, lookup: &LookUp<'_>) -> Copies {
-    let rows = lookup.places.iter().filter_map(|place| shards.store_of(&place.key).get(&place.key, &lookup.id));
-    rows.map(|row| row.revision).max().map_or(Copies::None, |version| Copies::Found { version })
+const fn listed(id: Vec<u8>, row: Row) -> Listed<()> {
+    Listed { sort_key: Vec::new(), id, version: row.revision, tombstone: !row.live, value: () }
+}
+
+/// The copy in the first of the places that has one: what goes first in a keyspace whose records are updated.
+fn looked_up(shards: &Shards, lookup: &LookUp<'_>) -> Option<Listed<()>> {
+    let mut rows = lookup.places.iter().filter_map(|place| shards.store_of(&place.key).get(&place.key, &lookup.id));
+    rows.next().map(|row| listed(lookup.id.clone(), row))
 }
 
 /// Copies the record from the newest older place that has it, unless the place has one; what the place holds then.

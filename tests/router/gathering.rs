@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyheat::protocol::Layout;
 use keyheat::router::{
-    Copies, Cursor, Gather, GatherError, GatherSettings, Row, ScanPlacement, Step, Table, TableSettings,
+    Cursor, Gather, GatherError, GatherSettings, LookUp, ReadRule, Row, ScanPlacement, Step, Table, TableSettings,
 };
 use proptest::prelude::*;
 
@@ -77,12 +77,34 @@ fn fill(scan: &ScanPlacement<'_>, records: &[Record], versioned: bool) -> (Store
     (store, expected)
 }
 
+/// The copy that goes first by the scan's rule.
+fn looked_up(store: &Store, lookup: &LookUp<'_>, rule: ReadRule) -> Option<Row<u32>> {
+    let rows = lookup.places.iter().flat_map(|place| store.get(&*place.key).into_iter().flatten());
+    let mut found = rows.filter(|((_, id), _)| *id == lookup.id).map(|(_, row)| row.clone());
+    match rule {
+        ReadRule::FirstFound => found.next(),
+        ReadRule::HighestVersion => found.max_by_key(|row| row.version),
+    }
+}
+
 /// Does what the gather says until it gives a page.
 fn page(gather: &mut Gather<'_, '_, u32>, store: &Store, scan: &ScanPlacement<'_>) -> (Vec<At>, Option<Cursor>) {
+    let (rows, next) = page_beside(gather, &mut store.clone(), scan, |_| {});
+    (rows.into_iter().map(|row| (row.sort_key, row.id)).collect(), next)
+}
+
+/// The same while the store changes before each call.
+fn page_beside(
+    gather: &mut Gather<'_, '_, u32>,
+    store: &mut Store,
+    scan: &ScanPlacement<'_>,
+    mut change: impl FnMut(&mut Store),
+) -> (Vec<Row<u32>>, Option<Cursor>) {
     loop {
         match gather.step() {
             Step::Fetch(fetches) => {
                 for fetch in fetches {
+                    change(store);
                     let rows = store.get(&*scan.places()[fetch.place].key);
                     let after = fetch.after.map(|cursor| (cursor.sort_key, cursor.id));
                     let wanted: Vec<_> = rows
@@ -97,16 +119,12 @@ fn page(gather: &mut Gather<'_, '_, u32>, store: &Store, scan: &ScanPlacement<'_
             }
             Step::LookUp(lookups) => {
                 for lookup in lookups {
-                    let found = lookup.places.iter().flat_map(|place| store.get(&*place.key).into_iter().flatten());
-                    let versions = found.filter(|((_, id), _)| *id == lookup.id).map(|(_, row)| row.version);
-                    let copies = versions.max().map_or(Copies::None, |version| Copies::Found { version });
-                    gather.looked_up(lookup.ticket, copies).unwrap();
+                    change(store);
+                    gather.looked_up(lookup.ticket, looked_up(store, &lookup, scan.rule())).unwrap();
                 }
             }
             Step::Wait => panic!("nothing is in flight"),
-            Step::Page(page) => {
-                return (page.rows.into_iter().map(|row| (row.sort_key, row.id)).collect(), page.next);
-            }
+            Step::Page(page) => return (page.rows, page.next),
         }
     }
 }
@@ -151,6 +169,104 @@ proptest! {
     }
 }
 
+/// What happens to a record while a scan runs.
+#[derive(Debug, Clone, Copy)]
+enum Beside {
+    /// The owner copies it: insert if absent.
+    Copy,
+    /// A caller writes it anew.
+    Write,
+    /// A caller deletes it: a tombstone.
+    Delete,
+}
+
+proptest! {
+    /// Records lie in the older layout. While the scan runs the owner copies some, and callers write and delete some in the newer.
+    #[test]
+    fn a_scan_beside_a_mover_and_writers_shows_each_record_once(
+        kind in 0usize..3,
+        versioned in any::<bool>(),
+        ids in prop::collection::btree_map(any::<u8>(), 0u8..6, 1..40),
+        beside in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(vec![Beside::Copy, Beside::Copy, Beside::Write, Beside::Delete])), 0..80),
+        (page_rows, fetch_rows, parallel) in (1usize..8, 1usize..8, 1usize..4),
+        anew in any::<bool>(),
+    ) {
+        let walk = walk(kind, if versioned { "versioned" } else { "update" });
+        let table = Table::new(TableSettings::default());
+        walk.apply(&table, 1, "moving");
+        let scan = table.scan(KEYSPACE, b"c42").unwrap();
+        let row = |id: u8, sort: u8, version, tombstone, value| Row { sort_key: vec![sort], id: vec![id], version, tombstone, value };
+        let home = |id: u8, rank| scan.home_of(&[id], rank).unwrap().key.to_vec();
+        let mut store = Store::new();
+        for (&id, &sort) in &ids {
+            store.entry(home(id, 1)).or_default().insert((vec![sort], vec![id]), row(id, sort, 1, false, 1));
+        }
+        let mut written = BTreeMap::new();
+        let mut deleted = Vec::new();
+        let (mut beside, mut value) = (beside.into_iter(), 1);
+        let mut change = |store: &mut Store| {
+            let Some((index, beside)) = beside.next() else { return };
+            let (&id, &sort) = ids.iter().nth(index.index(ids.len())).unwrap();
+            let place = store.entry(home(id, 0)).or_default();
+            let at = (vec![sort], vec![id]);
+            value += 1;
+            match beside {
+                Beside::Copy => drop(place.entry(at).or_insert_with(|| row(id, sort, 1, false, 1))),
+                Beside::Write => {
+                    place.insert(at, row(id, sort, u64::from(value), false, value));
+                    written.insert(id, value);
+                }
+                Beside::Delete => {
+                    place.insert(at, row(id, sort, u64::from(value), true, 0));
+                    deleted.push(id);
+                }
+            }
+        };
+        let settings = GatherSettings { page_rows, fetch_rows, parallel };
+        let mut gather = Gather::new(&scan, settings, None);
+        let mut got = Vec::new();
+        loop {
+            let (rows, next) = page_beside(&mut gather, &mut store, &scan, &mut change);
+            got.extend(rows);
+            let Some(next) = next else { break };
+            if anew {
+                gather = Gather::new(&scan, settings, Some(next));
+            }
+        }
+        prop_assert!(got.is_sorted_by(|a, b| (&a.sort_key, &a.id) < (&b.sort_key, &b.id)), "each once, in order");
+        for (&id, _) in &ids {
+            let shown = got.iter().find(|row| row.id == [id]);
+            prop_assert!(shown.is_some() || deleted.contains(&id), "record {id} is missed");
+            let newest = written.get(&id).copied().unwrap_or(1);
+            prop_assert!(shown.is_none_or(|row| row.value <= newest && !row.tombstone));
+        }
+    }
+}
+
+/// A copy that the owner makes between the fetch of its place and the fetch of the old one does not hide the record.
+#[test]
+fn a_copy_made_behind_the_scan_does_not_hide_the_record() {
+    let walk = walk(0, "update");
+    let table = Table::new(TableSettings::default());
+    walk.apply(&table, 1, "moving");
+    let scan = table.scan(KEYSPACE, b"c42").unwrap();
+    let row = Row { sort_key: vec![3], id: vec![7], version: 1, tombstone: false, value: 1 };
+    let at = (row.sort_key.clone(), row.id.clone());
+    let mut store =
+        Store::from([(scan.home_of(&[7], 1).unwrap().key.to_vec(), BTreeMap::from([(at.clone(), row.clone())]))]);
+    let new = scan.home_of(&[7], 0).unwrap().key.to_vec();
+    let mut gather = Gather::new(&scan, GatherSettings::default(), None);
+    let mut calls = 0;
+    let (rows, _) = page_beside(&mut gather, &mut store, &scan, |store| {
+        calls += 1;
+        // Four buckets come first, then the bare key.
+        if calls == 5 {
+            store.entry(new.clone()).or_default().insert(at.clone(), row.clone());
+        }
+    });
+    assert_eq!((calls, rows), (6, vec![row.clone()]));
+}
+
 #[test]
 fn answers_that_fit_nothing_are_refused() {
     let table = Table::new(TableSettings::default());
@@ -165,7 +281,7 @@ fn answers_that_fit_nothing_are_refused() {
     assert_eq!(gather.fetched(0, vec![row(2), row(1)], true), Err(GatherError::Unsorted(0)));
     let too_many = Err(GatherError::TooMany { place: 0, got: 3, asked: 2 });
     assert_eq!(gather.fetched(0, vec![row(1), row(2), row(3)], true), too_many);
-    assert_eq!(gather.looked_up(0, Copies::None), Err(GatherError::NoTicket(0)));
+    assert_eq!(gather.looked_up(0, None), Err(GatherError::NoTicket(0)));
     gather.fetched(0, vec![row(1), row(2)], true).unwrap();
     assert!(matches!(gather.step(), Step::Page(page) if page.rows.len() == 2 && page.next.is_none()));
 }
