@@ -10,7 +10,9 @@ use super::stop::Stop;
 use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
 use crate::observe::Readiness;
 use crate::plan::{Operation, Planner, World};
-use crate::protocol::{AckApplied, AckTable, Applied, Heartbeat, PlanKey, PlanTable, PlanTopicKey, SCHEMA, State, Version};
+use crate::protocol::{
+    AckApplied, AckTable, Applied, Heartbeat, PlanKey, PlanTable, PlanTopicKey, SCHEMA, State, Version,
+};
 use crate::router::{FollowError, TopicFollower};
 use crate::telemetry::{ControlView, Events, KafkaErrorClass, Latch, MAX_LOG_CHARS, PlanView, RouterView, escape};
 use crate::units::{EventTime, Span};

@@ -1,5 +1,7 @@
 //! Recordings of real systems, where they are at hand: `KEYHEAT_DATA`, or `../shared/data` beside the package.
 
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! A recording, and its replay in this process.
 
+#![allow(clippy::print_stderr, reason = "what is skipped is said")]
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 

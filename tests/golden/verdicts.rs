@@ -1,5 +1,7 @@
 //! What must be found, what must not, and how event time moves.
 
+#![allow(clippy::print_stdout, reason = "figures are told")]
+
 use keyheat::units::Estimate;
 
 use crate::recording::{Said, events, find, golden, replay};
