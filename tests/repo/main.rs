@@ -2,6 +2,8 @@
 //! file says of another is true.
 #![cfg(test)]
 
+#[cfg(feature = "service")]
+mod compose;
 mod dependencies;
 mod direction;
 mod folders;
@@ -10,3 +12,5 @@ mod purity;
 mod scan;
 mod texts;
 mod tree;
+#[cfg(feature = "service")]
+mod yaml;
