@@ -222,10 +222,14 @@ impl Beginning<'_> {
 }
 
 /// What the key put on each shard in the longest window, as the loads of shards are counted. The key's own counts by shard reach back
-/// further, so that they are scaled to what it did in the window.
+/// further, so that they are scaled to what it did in the window: as counted by operation, which leaves out what came before the key
+/// was a candidate, or at least as many as its rule has proved. Else that part would pass for the load of others on its old shard.
 fn own_in_window(hot: &HotKey) -> Vec<(Arc<[u8]>, u64)> {
     let Operations { reads, writes, scans, unknown } = hot.operations;
-    let (window, counted) = (reads + writes + scans + unknown, hot.shards.iter().map(|(_, count)| *count).sum::<u64>());
+    let (window, counted) = (
+        (reads + writes + scans + unknown).max(hot.reason.count.lower),
+        hot.shards.iter().map(|(_, count)| *count).sum::<u64>(),
+    );
     let scaled = |count: u64| u128::from(count) * u128::from(window) / u128::from(counted.max(1));
     let scale = |count| u64::try_from(scaled(count)).unwrap_or(u64::MAX);
     hot.shards.iter().map(|(shard, count)| (Arc::clone(shard), scale(*count))).collect()

@@ -1,10 +1,13 @@
 //! Whole migrations: from a hot key to a settled split, on to growth, shrinking and back to the bare key.
 
+use std::sync::Arc;
+
+use keyheat::engine::ShardLoad;
 use keyheat::plan::{Hindrance, Mapper, MapperKind, Mode, PlanSettings, ShardHash, migration::Wait};
 use keyheat::protocol::{
     AckTopicKey, BackfillReport, Delete, History, Layout, Nonce, State, Version, Writes, plan_seed,
 };
-use keyheat::units::Span;
+use keyheat::units::{Estimate, Span};
 
 use super::sim::{Sim, customer, hot, moved, settings};
 
@@ -338,4 +341,35 @@ fn nothing_is_decided_when_routers_know_more_than_the_topic() {
     sim.tell(&key, Some(ack.encode()));
     sim.hot.push(hot("c43", 700.0));
     assert_eq!(sim.decide(), []);
+}
+
+/// A key that has just become hot was a candidate for a part of the window only: what came before is its own load all the same, and
+/// one bucket goes to each shard, its old one too.
+#[test]
+fn a_key_that_was_counted_late_is_spread_over_all_shards() {
+    let names: Vec<String> = (0..8).map(|number| format!("s{number}")).collect();
+    let mapper = Mapper { kind: MapperKind::Modulo(ShardHash::Murmur2), shards: names };
+    for number in 0..20 {
+        let key = format!("c{number}");
+        let home = mapper.shard_name(key.as_bytes()).unwrap().to_owned();
+        let mut late = hot(&key, 700.0);
+        late.operations.writes = late.reason.count.lower * 8 / 10;
+        late.shards = vec![(Arc::from(home.as_bytes()), late.operations.writes)];
+        let mut sim = Sim::new(vec![PlanSettings { mapper: Some(mapper.clone()), ..settings() }]);
+        let load = |name: &String| {
+            let own = if *name == home { late.reason.count.lower } else { 0 };
+            ShardLoad { shard: Arc::from(name.as_bytes()), count: Estimate::exact(6_000 + own), hot_since: None }
+        };
+        sim.shards = vec![mapper.shards.iter().map(load).collect()];
+        sim.hot = vec![late];
+        sim.settle();
+        let plan = sim.plan(&key).unwrap();
+        let write = plan.write.unwrap();
+        let places: std::collections::BTreeSet<usize> = (0..write.buckets())
+            .map(|bucket| mapper.shard_of(format!("{key}:{}", write.label(bucket).unwrap()).as_bytes()))
+            .collect();
+        assert_eq!((write.buckets(), places.len()), (8, 8), "{key}: {places:?}");
+        let after = plan.prediction.hottest_shard_after.unwrap();
+        assert!((after - 0.125).abs() < 0.001, "{after}");
+    }
 }
