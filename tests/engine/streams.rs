@@ -272,3 +272,18 @@ fn a_default_keyspace_fits_in_64_mib() {
     assert!((30 << 20..64 << 20).contains(&bytes), "{bytes}");
     assert!(Engine::new(settings).status(0).memory_bytes <= bytes);
 }
+
+/// Detail has a limited number of places: keys below the threshold cannot take those of a key that is proved hot.
+#[test]
+fn a_hot_key_has_detail_however_many_are_half_hot() {
+    let mut pair = Pair::new(settings(&[window(10_000, 1_000)], &[absolute(2.0)]));
+    for key in 0..2_000 {
+        pair.events(key, &format!("half-{key}"), 12);
+    }
+    pair.events(2_000, "hot", 60);
+    let hot = pair.engine.hot_keys(0);
+    let hot = hot.iter().find(|hot| *hot.key == *b"hot").unwrap();
+    assert!(hot.hot_since.is_some());
+    // Without request ids every event of detail is counted as such; it began at the event that proved the heat.
+    assert_eq!(hot.without_request_id, 60 - 19);
+}

@@ -18,7 +18,9 @@ impl Keyspace {
         if let Some((change, reason)) = candidate.tally.heat.raise(&self.levels, &seen, newest) {
             out.push(verdict(self.number, Subject::Key(candidate.key.clone()), change, reason, &candidate.tally.heat));
         }
-        if candidate.detail.is_none() && self.details < MAX_DETAILS {
+        // Half of the room is kept for what is proved hot: that is what a plan needs the detail for.
+        let room = if candidate.tally.heat.is_hot() { MAX_DETAILS } else { MAX_DETAILS / 2 };
+        if candidate.detail.is_none() && self.details < room {
             let uppers = seen.counts.map(|count| count.upper);
             if self.admission.reaches(uppers, 0.5) || !candidate.tally.heat.is_cold() {
                 let detail = Detail::new(&candidate.key, self.settings.plan_seed, generation(&self.timeline));
@@ -27,7 +29,7 @@ impl Keyspace {
             }
         }
         let mut wake = candidate.tally.heat.wake(&self.levels, &seen, self.timeline.windows());
-        if candidate.detail.is_none() && self.details < MAX_DETAILS {
+        if candidate.detail.is_none() && self.details < room {
             for (window, wake) in wake.iter_mut().enumerate() {
                 *wake = (*wake).min(self.admission.half(window, seen.counts[window].upper - seen.counts[window].lower));
             }
