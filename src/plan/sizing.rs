@@ -182,7 +182,9 @@ pub fn size(load: &Load<'_>, settings: &PlanSettings) -> Sizing {
     let counters = Hottest::of(load.buckets);
     // What the hottest bucket carries at least, noise taken out.
     let hottest = |buckets| points * counters.least(buckets) + scans;
-    let good = |buckets| hottest(buckets) <= rate && needed / hottest(buckets) >= settings.min_gain;
+    // A key without load has nothing to cut: any size will do, and the least is taken.
+    let gain = |buckets| if hottest(buckets) > 0.0 { needed / hottest(buckets) } else { f64::INFINITY };
+    let good = |buckets| hottest(buckets) <= rate && gain(buckets) >= settings.min_gain;
     let undecided = |buckets: u32| {
         let needed = EVENTS_PER_BUCKET * u64::from(buckets);
         (counted < needed).then_some(Sizing::Undecided { events: counted, needed })
@@ -203,12 +205,11 @@ pub fn size(load: &Load<'_>, settings: &PlanSettings) -> Sizing {
         return undecided;
     }
     let cause = cause(&counters, scans, rate);
-    if needed / hottest(cap) < settings.min_gain {
-        return Sizing::LittleGain { gain: needed / hottest(cap), cause };
+    if gain(cap) < settings.min_gain {
+        return Sizing::LittleGain { gain: gain(cap), cause };
     }
-    let worth = |buckets: &u32| {
-        hottest(*buckets) <= hottest(cap) * WORTH_DOUBLING && needed / hottest(*buckets) >= settings.min_gain
-    };
+    let worth =
+        |buckets: &u32| hottest(*buckets) <= hottest(cap) * WORTH_DOUBLING && gain(*buckets) >= settings.min_gain;
     let buckets = sizes().find(worth).unwrap_or(cap);
     Sizing::Split(split(load, &counters, buckets, (hottest(buckets) > rate).then_some(cause)))
 }
@@ -285,6 +286,13 @@ mod tests {
         }
         let Sizing::Split(size) = size(&load(28_000.0, &EVEN), &settings) else { panic!("no split") };
         assert_eq!(size.not_enough, Some(Cause::Cap), "the cap leaves it above the rate, and says so");
+    }
+
+    /// A key that has just fallen silent is hot until it clears: its growth was asked for, up to the cap, since 0/0 is no gain.
+    #[test]
+    fn a_key_without_load_wants_no_more_buckets() {
+        assert_eq!(buckets(size(&load(0.0, &EVEN), &settings(100.0))), 2);
+        assert_eq!(buckets(size(&load(f64::MIN_POSITIVE, &EVEN), &settings(100.0))), 2);
     }
 
     #[test]

@@ -165,7 +165,19 @@ fn a_cool_key_goes_back_and_its_record_ends_in_a_tombstone() {
     assert!(walks.chunks(walk.len()).all(|states| states == walk), "whole migrations only: {states:?}");
     let buckets: Vec<u64> = log.buckets("customer", "whale");
     assert_eq!((buckets.first(), buckets.last()), (Some(&4), Some(&1)), "split, and back: {buckets:?}");
-    assert!(buckets.is_sorted_by(|earlier, later| earlier > later), "no growth on the way: {buckets:?}");
+    let why: Vec<_> = log
+        .plan("customer", "whale")
+        .iter()
+        .filter_map(|record| record.value.as_ref())
+        .filter(|value| value["state"] == "prepare")
+        .map(|value| {
+            format!(
+                "{} buckets at {} {}",
+                value["read"][0]["buckets"], value["evidence"]["rate_per_s"], value["prediction"]
+            )
+        })
+        .collect();
+    assert!(buckets.is_sorted_by(|earlier, later| earlier > later), "no growth on the way: {buckets:?} {why:#?}");
     poll_until("the router to forget the key", PATIENCE, || {
         router.lines().iter().any(|line| line.contains(r#""event":"removed""#)).then_some(())
     });
