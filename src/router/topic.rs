@@ -135,6 +135,12 @@ impl TopicFollower {
         Ok(())
     }
 
+    /// The topic's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.topic
+    }
+
     /// Waits for at most `timeout` for the next record or error.
     ///
     /// # Errors

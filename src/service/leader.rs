@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::clock::Clock;
 use super::exchange::{Exchange, Led};
 use super::stop::Stop;
+use super::topic_check::TopicFaults;
 use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
 use crate::observe::Readiness;
 use crate::plan::{Operation, Planner, World};
@@ -39,6 +40,7 @@ pub(super) struct LeaderParts {
     pub(super) acks_topic: TopicFollower,
     pub(super) publisher: Publisher,
     pub(super) planner: Planner,
+    pub(super) topic_faults: TopicFaults,
     pub(super) keyspaces: Vec<String>,
     pub(super) config_hash: String,
     pub(super) heartbeat_every: Span,
@@ -69,6 +71,7 @@ pub(super) struct Leader {
     led_at: Span,
     look_at: Span,
     topics_seen: bool,
+    topics_looked_at: bool,
     sent_at: Option<Span>,
     unsent: usize,
     contradicted: bool,
@@ -87,6 +90,7 @@ impl Leader {
             led_at: Span::ZERO,
             look_at: Span::ZERO,
             topics_seen: false,
+            topics_looked_at: false,
             sent_at: None,
             unsent: 0,
             contradicted: false,
@@ -151,7 +155,7 @@ impl Leader {
                     if !matches!(applied, Applied::Heartbeat { .. }) {
                         self.decide_at = Span::ZERO;
                     }
-                    self.parts.readiness.set(Latch::PlanTopic, true, "");
+                    self.topic_is_there(Latch::PlanTopic);
                 }
                 Some(Err(error)) => {
                     self.follow_failed(now, "plan topic", Latch::PlanTopic, &error);
@@ -172,7 +176,7 @@ impl Leader {
                     let applied = self.acks.apply(&record);
                     self.tell_refusals(now, &applied);
                     self.decide_at = Span::ZERO;
-                    self.parts.readiness.set(Latch::AcksTopic, true, "");
+                    self.topic_is_there(Latch::AcksTopic);
                 }
                 Some(Err(error)) => {
                     self.follow_failed(now, "acks topic", Latch::AcksTopic, &error);
@@ -191,6 +195,13 @@ impl Leader {
                 }
             }
         }
+    }
+
+    /// A topic can be read: it is ready, unless its settings break the contract.
+    fn topic_is_there(&self, latch: Latch) {
+        let topic = if latch == Latch::AcksTopic { &self.parts.acks_topic } else { &self.parts.plan_topic };
+        let fault = self.parts.topic_faults.of(topic.name());
+        self.parts.readiness.set(latch, fault.is_none(), fault.as_deref().unwrap_or(""));
     }
 
     fn follow_failed(&self, now: EventTime, client: &'static str, latch: Latch, error: &FollowError) {
@@ -214,7 +225,7 @@ impl Leader {
             match self.parts.plan_topic.ask_end(ASK_LIMIT) {
                 Ok(_) => {
                     self.asked_for_claim = true;
-                    self.parts.readiness.set(Latch::PlanTopic, true, "");
+                    self.topic_is_there(Latch::PlanTopic);
                 }
                 Err(error) => self.follow_failed(now, "plan topic", Latch::PlanTopic, &error),
             }
@@ -231,7 +242,11 @@ impl Leader {
             seen &= self.look_for(now, "plan topic", Latch::PlanTopic);
         }
         seen &= self.look_for(now, "acks topic", Latch::AcksTopic);
-        self.topics_seen = seen;
+        let faulty =
+            [&self.parts.plan_topic, &self.parts.acks_topic].map(|topic| self.parts.topic_faults.of(topic.name()));
+        // A fault that was mended shows only when somebody looks again.
+        self.topics_seen = seen && self.topics_looked_at && faulty.iter().all(Option::is_none);
+        self.topics_looked_at = seen;
     }
 
     fn look_for(&mut self, now: EventTime, client: &'static str, latch: Latch) -> bool {
@@ -240,7 +255,7 @@ impl Leader {
             _ => &mut self.parts.plan_topic,
         };
         match follower.ask_end(ASK_LIMIT) {
-            Ok(_) => self.parts.readiness.set(latch, true, ""),
+            Ok(_) => self.topic_is_there(latch),
             Err(error) => {
                 self.follow_failed(now, client, latch, &error);
                 return false;
@@ -339,7 +354,7 @@ impl Leader {
             self.follow_failed(now, "acks topic", Latch::AcksTopic, &error);
             return false;
         }
-        self.parts.readiness.set(Latch::AcksTopic, true, "");
+        self.topic_is_there(Latch::AcksTopic);
         let deadline = self.parts.clock.elapsed().saturating_add(Span::from_secs(2));
         while !self.parts.acks_topic.reached_asked_end() && self.parts.clock.elapsed() < deadline {
             self.follow_acks(now);

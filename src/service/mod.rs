@@ -7,6 +7,7 @@ mod exchange;
 mod leader;
 mod start;
 mod stop;
+mod topic_check;
 mod view;
 
 pub use clock::Clock;

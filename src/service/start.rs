@@ -12,6 +12,7 @@ use super::driver::{Driver, DriverEnd, DriverParts};
 use super::exchange::Exchange;
 use super::leader::{Leader, LeaderEnd, LeaderParts};
 use super::stop::Stop;
+use super::topic_check::watch_topics;
 use crate::config::{KeyLabel, Settings, Start};
 use crate::control::{LeaderGroup, Publisher};
 use crate::engine::Engine;
@@ -265,6 +266,7 @@ fn leader_parts(settings: &Settings, shared: &Shared) -> Result<LeaderParts, Sta
         plan_topic: TopicFollower::start(&consumer, plan_topic)?,
         acks_topic: TopicFollower::start(&consumer, &settings.control.acks_topic)?,
         publisher: Publisher::new(settings.kafka.producer_config()?, plan_topic, source, nonce)?,
+        topic_faults: watch_topics(settings, shared.clock, shared.stop.clone())?,
         planner: Planner::new(settings.plans.clone(), settings.budget, settings.protocol),
         keyspaces: settings.engine.keyspaces.iter().map(|keyspace| keyspace.name.clone()).collect(),
         config_hash: settings.hash.to_string(),

@@ -153,7 +153,7 @@ impl Events {
     /// The plan topic has lost records: publishing stops until a person has looked.
     pub fn plan_topic_lost(&self, detail: &str) {
         let detail = escape(detail.as_bytes(), MAX_LOG_CHARS);
-        error!("publishing stops: {detail}; see the runbook PlanTopicLost, then restart");
+        error!("publishing stops: {detail}; see the runbook KeyheatNotReady, then restart");
     }
 
     /// An offset commit ended; `failure` says why when it failed. A good one leaves no line.

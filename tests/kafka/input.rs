@@ -125,6 +125,23 @@ fn missing_topics_are_named_and_used_when_they_appear() {
     assert!(service.is_running());
 }
 
+/// Topics whose settings break the contract are named with the remedy; the service stays up, not ready, until they are mended.
+#[test]
+fn wrong_topic_settings_keep_the_service_from_being_ready() {
+    let kafka = Kafka::shared();
+    let stage = Stage::new(kafka, "wrong", OBSERVE);
+    stage.create_input();
+    kafka.create_topic(&stage.plan_topic, 1, &[("cleanup.policy", "delete")]);
+    kafka.create_topic(&stage.acks_topic, 1, &[("cleanup.policy", "compact")]);
+    let mut service = stage.run("service");
+    let addr = service.http();
+    poll_until("/readyz to name the setting", PATIENCE, || {
+        let named = |body: &str| body.contains("cleanup.policy") && body.contains("kafka-configs.sh");
+        get(&addr, "/readyz").filter(|(status, body)| *status == 503 && named(body)).map(|_| ())
+    });
+    assert!(service.is_running());
+}
+
 /// A restart reads back so far that the windows are whole again, whatever was committed.
 #[test]
 fn a_restart_fills_its_windows_again() {
