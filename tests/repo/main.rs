@@ -2,8 +2,6 @@
 //! file says of another is true.
 #![cfg(test)]
 
-#[cfg(feature = "service")]
-mod compose;
 mod dependencies;
 mod direction;
 mod folders;
@@ -12,5 +10,3 @@ mod purity;
 mod scan;
 mod texts;
 mod tree;
-#[cfg(feature = "service")]
-mod yaml;
