@@ -44,15 +44,17 @@ struct Found {
     too_late: u64,
 }
 
-/// Replays a recording; the clock is the median of the next 4,096 times.
+/// Replays a recording; the clock is the median of the next 4,096 times and the disorder, as in `keyheat replay`: towards the end the
+/// look-ahead grows short, and an event within the disorder is not ahead of the clock.
 fn replay(events: &[(EventTime, String)], settings: EngineSettings) -> Found {
     const AHEAD: usize = 4_096;
+    let disorder = settings.time.disorder;
     let mut engine = Engine::new(settings);
     let mut ahead: Vec<EventTime> = events.iter().take(AHEAD).map(|event| event.0).collect();
     ahead.sort_unstable();
     let mut found = Found { hot: BTreeSet::new(), changes: Vec::new(), counted: 0, future: 0, too_late: 0 };
     for (at, (time, key)) in events.iter().enumerate() {
-        let now = ahead[ahead.len() / 2];
+        let now = ahead[ahead.len() / 2].saturating_add(disorder);
         match engine.handle_event(Partition(0), &AccessEvent::new(*time, key.as_bytes()), now) {
             Ok(()) => found.counted += 1,
             Err(keyheat::input::Refusal::Future) => found.future += 1,
@@ -77,6 +79,8 @@ fn replay(events: &[(EventTime, String)], settings: EngineSettings) -> Found {
 fn by_the_minute(disorder_s: u64) -> EngineSettings {
     let mut settings = settings(&[window(60_000, 5_000)], &[relative(10.0, 20)]);
     settings.time.disorder = Span::from_secs(disorder_s);
+    // The golden numbers know no least number of keys.
+    settings.keyspaces.iter_mut().for_each(|keyspace| keyspace.min_keys = 1);
     settings
 }
 

@@ -209,10 +209,19 @@ impl Keyspace {
         let head = self.timeline.mark(0).head;
         let span = |window: usize| self.timeline.axis(window).pane_ms * (self.timeline.axis(window).capacity + 1);
         let ring_ms = span(0).max(span(self.timeline.windows().saturating_sub(1)));
-        if (target - head).saturating_mul(self.timeline.axis(0).pane_ms) > ring_ms {
+        let pane_ms = self.timeline.axis(0).pane_ms;
+        if (target - head).saturating_mul(pane_ms) > ring_ms {
+            // What is counted is judged on its way out of the rings: the events that prove a key hot may be the last ones for hours.
+            let empty = head + ring_ms / pane_ms;
+            self.walk_to(empty, closed.min(empty - 1), out);
             self.skip_to(target, closed, newest_ms, out);
-            return;
+        } else {
+            self.walk_to(target, closed, out);
         }
+    }
+
+    /// Pane by pane to the head `target`, with all panes up to `closed` closed.
+    fn walk_to(&mut self, target: i64, closed: i64, out: &mut Outbox) {
         let lag = target - closed;
         while self.timeline.mark(0).head < target {
             self.step_head(out);
