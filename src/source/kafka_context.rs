@@ -171,7 +171,7 @@ impl SourceContext {
         if let Err(error) = result {
             shared.push(failure(&error, "giving partitions up failed"));
         }
-        shared.assignment.handle_revoked(partitions);
+        shared.assignment.handle_revoked(partitions, lost);
         let partitions = partitions.to_vec();
         shared.push(if lost { SourceEvent::TakenAway(partitions) } else { SourceEvent::Revoked(partitions) });
     }

@@ -9,7 +9,7 @@ use crate::units::{Offset, Partition};
 pub struct Assignment {
     assigned: BTreeMap<Partition, Reading>,
     /// Positions of partitions that were taken away: they go on there when they come back (I5).
-    left_at: BTreeMap<Partition, Offset>,
+    left_at: BTreeMap<Partition, Left>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +18,13 @@ struct Reading {
     committed: Offset,
     end: Option<Offset>,
     start: Offset,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    position: Offset,
+    /// Lost with the session: nobody else may have read on meanwhile.
+    lost: bool,
 }
 
 /// Where a record lies against the partition's position.
@@ -36,15 +43,16 @@ pub enum Place {
 }
 
 impl Assignment {
-    /// Where to begin each partition, given what a look-up of offsets found: where it was left, if it was read before.
+    /// Where to begin each partition, given what a look-up of offsets found: where it was left, if it was read before. A partition
+    /// that another member had meanwhile goes on no further back than a look-up says: what lies before was that member's to count.
     #[must_use]
     pub fn starts(&self, found: &[(Partition, Offset)]) -> Vec<(Partition, Offset)> {
-        found
-            .iter()
-            .map(|&(partition, offset)| {
-                (partition, self.left_at.get(&partition).copied().map_or(offset, |at| at.max(offset)))
-            })
-            .collect()
+        let start = |partition: &Partition, found: Offset| match self.left_at.get(partition) {
+            None => found,
+            Some(Left { position, lost: true }) => *position,
+            Some(Left { position, lost: false }) => found.max(*position),
+        };
+        found.iter().map(|(partition, offset)| (*partition, start(partition, *offset))).collect()
     }
 
     /// Takes partitions with the offsets they are read from.
@@ -56,11 +64,11 @@ impl Assignment {
         }
     }
 
-    /// Gives partitions up; their positions are kept.
-    pub fn handle_revoked(&mut self, partitions: &[Partition]) {
+    /// Gives partitions up, in good order or lost with the session; their positions are kept.
+    pub fn handle_revoked(&mut self, partitions: &[Partition], lost: bool) {
         for partition in partitions {
             if let Some(reading) = self.assigned.remove(partition) {
-                self.left_at.insert(*partition, reading.position);
+                self.left_at.insert(*partition, Left { position: reading.position, lost });
             }
         }
     }
@@ -154,7 +162,7 @@ mod tests {
         for offset in 10..20 {
             assert_eq!(assignment.handle_record(P, Offset(offset)), Place::Next);
         }
-        assignment.handle_revoked(&[P]);
+        assignment.handle_revoked(&[P], false);
         assert_eq!(assignment.handle_record(P, Offset(20)), Place::NotAssigned);
         assert_eq!(
             assignment.starts(&[(P, Offset(5)), (Partition(1), Offset(7))]),
@@ -162,6 +170,16 @@ mod tests {
         );
         // Another member read on for longer than a window: what it read is not ours to count any more.
         assert_eq!(assignment.starts(&[(P, Offset(50))]), [(P, Offset(50))]);
+    }
+
+    /// After an outage longer than the window the look-up by time finds an offset beyond the position: nothing may be left out.
+    #[test]
+    fn a_partition_that_was_lost_with_the_session_goes_on_exactly_where_it_was() {
+        let mut assignment = Assignment::default();
+        assignment.handle_assigned(&[(P, Offset(0))]);
+        assignment.handle_record(P, Offset(0));
+        assignment.handle_revoked(&[P], true);
+        assert_eq!(assignment.starts(&[(P, Offset(50))]), [(P, Offset(1))]);
     }
 
     #[test]
@@ -201,7 +219,7 @@ mod tests {
                         let starts = assignment.starts(&[(P, Offset(offset))]);
                         if assignment.is_empty() { assignment.handle_assigned(&starts); }
                     }
-                    1 => assignment.handle_revoked(&[P]),
+                    1 => assignment.handle_revoked(&[P], offset % 2 == 0),
                     _ => if matches!(assignment.handle_record(P, Offset(offset)), Place::Next | Place::AfterGap(_)) {
                         prop_assert!(counted.insert(offset), "{offset} counted twice");
                     },
