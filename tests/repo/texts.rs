@@ -13,9 +13,9 @@ const OF_ONE_MACHINE: [(&str, &str); 11] = [
     ("static.crates", ".io"),
     ("pypi", ".org"),
     ("pythonhosted", ".org"),
-    ("registry.npmjs", ".org"),
-    ("repo1.maven", ".org"),
-    ("repo.maven.apache", ".org"),
+    ("registry.npm", "js.org"),
+    ("repo1.mav", "en.org"),
+    ("repo.mav", "en.apache.org"),
     ("deb.debian", ".org"),
 ];
 
