@@ -2,14 +2,12 @@
 
 mod group;
 mod leadership;
-mod producer;
 mod publisher;
 mod topic_admin;
 mod topics;
 
 pub use group::{LeaderGroup, Ownership};
 pub use leadership::{Draft, Leadership, Outgoing, Purpose, Send};
-pub use producer::{ControlProducer, Delivery, ProducerLost};
 pub use publisher::{Published, Publisher, about, control_kind};
 pub use topic_admin::{Created, TopicAdmin, TopicsError, Verified};
 pub use topics::{Accepts, TopicFault, TopicSetting, TopicSpec};

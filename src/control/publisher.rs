@@ -1,11 +1,15 @@
 //! Carries decisions to the plan topic: one record in flight, sent until it is read back.
 
+use std::time::Duration;
+
 use rdkafka::config::ClientConfig;
 use rdkafka::error::KafkaResult;
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::BaseRecord;
 
 use super::leadership::{Draft, Leadership, Outgoing, Purpose, Send};
-use super::producer::{ControlProducer, Delivery};
 use crate::protocol::{Applied, Claim, LogRecord, Nonce, PlanTable, PlanTopicKey, RecordHeaders, RecordKind, Version};
+use crate::router::{Reported, Sender};
 use crate::telemetry::{ControlKind, ControlResult};
 use crate::units::EventTime;
 
@@ -27,7 +31,7 @@ pub struct Publisher {
     client: ClientConfig,
     topic: String,
     source: String,
-    producer: ControlProducer,
+    sender: Sender,
     leadership: Leadership,
 }
 
@@ -37,8 +41,8 @@ impl Publisher {
     /// # Errors
     /// The client's, when a setting is wrong.
     pub fn new(client: ClientConfig, topic: &str, source: String, nonce: Nonce) -> KafkaResult<Self> {
-        let producer = ControlProducer::new(&client, topic)?;
-        Ok(Self { client, topic: topic.to_owned(), source, producer, leadership: Leadership::new(nonce) })
+        let sender = Sender::new(&client)?;
+        Ok(Self { client, topic: topic.to_owned(), source, sender, leadership: Leadership::new(nonce) })
     }
 
     /// Who may publish.
@@ -67,18 +71,14 @@ impl Publisher {
                 told.push(Published { key, version, result: ControlResult::Failed, detail });
             }
         }
-        match self.producer.poll() {
-            Ok(deliveries) => {
-                for delivery in deliveries {
-                    let Delivery::Unknown(detail) = delivery else { continue };
-                    self.leadership.handle_send_failed(now);
-                    if let Some((key, version)) = self.awaited() {
-                        told.push(Published { key, version, result: ControlResult::Failed, detail });
-                    }
-                }
+        let Reported { outcomes, fatal } = self.sender.poll(Duration::ZERO);
+        for detail in outcomes.into_iter().filter_map(Result::err) {
+            self.leadership.handle_send_failed(now);
+            if let Some((key, version)) = self.awaited() {
+                told.push(Published { key, version, result: ControlResult::Failed, detail });
             }
-            Err(lost) => told.extend(self.replace_producer(&lost.to_string())),
         }
+        told.extend(fatal.map(|reason| self.replace_sender(&reason)));
         told
     }
 
@@ -167,23 +167,32 @@ impl Publisher {
             subject: bytes.clone(),
             has_value: value.is_some(),
         };
-        let sent = self.producer.send(&bytes, value.as_deref(), &headers);
+        let mut list = OwnedHeaders::new();
+        for (name, bytes) in headers.to_pairs() {
+            list = list.insert(Header { key: name, value: Some(&bytes) });
+        }
+        let mut record = BaseRecord::to(&self.topic).partition(0).key(bytes.as_slice()).headers(list);
+        if let Some(value) = &value {
+            record = record.payload(value.as_slice());
+        }
+        let sent = self.sender.send(record);
         (key, version, sent)
     }
 
-    /// A fatal producer stays dead: a new one is made, and since the old one's last record may still arrive, a new epoch claimed.
-    fn replace_producer(&mut self, detail: &str) -> Option<Published> {
+    /// A new producer takes the place of a dead one; since the old one's last record may still arrive, a new epoch is claimed.
+    fn replace_sender(&mut self, reason: &str) -> Published {
         let (key, version) = self.awaited().unwrap_or((PlanTopicKey::Heartbeat, Version::default()));
-        let detail = match ControlProducer::new(&self.client, &self.topic) {
-            Ok(producer) => {
-                self.producer.purge();
-                self.producer = producer;
-                detail.to_owned()
+        let lost = format!("the producer met a fatal error: {reason}; it is made anew and a new epoch is claimed");
+        let detail = match Sender::new(&self.client) {
+            Ok(sender) => {
+                self.sender.purge();
+                self.sender = sender;
+                lost
             }
-            Err(error) => format!("{detail}; the new producer failed: {error}"),
+            Err(error) => format!("{lost}; the new producer failed: {error}"),
         };
         self.leadership.handle_producer_lost();
-        Some(Published { key, version, result: ControlResult::Failed, detail })
+        Published { key, version, result: ControlResult::Failed, detail }
     }
 }
 

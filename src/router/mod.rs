@@ -30,6 +30,8 @@ mod ledger;
 mod live;
 mod node;
 mod placement;
+#[cfg(feature = "kafka")]
+mod sender;
 mod stripe;
 mod table;
 #[cfg(feature = "kafka")]
@@ -46,6 +48,8 @@ pub use live::{
 pub use placement::{
     DeletePlacement, Held, NoPlan, Place, Placement, ReadPlacement, ReadRule, Refused, ScanPlace, ScanPlacement, Write,
 };
+#[cfg(feature = "kafka")]
+pub(crate) use sender::{Reported, Sender};
 pub use table::{Table, TableSettings};
 #[cfg(feature = "kafka")]
 pub use topic::{FollowError, TopicFollower};

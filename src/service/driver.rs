@@ -149,8 +149,6 @@ impl Driver {
             }
             SourceEvent::Lost(partition, from, to) => events.offsets_lost(now, partition, from, to),
             SourceEvent::Repeated(partition, offset) => events.record_repeated(now, partition, offset),
-            // The position is handed to the engine with each tick.
-            SourceEvent::End(..) => {}
             SourceEvent::Failed(class, text) => {
                 events.kafka_error(now, "input", class, &text);
                 if class == KafkaErrorClass::Fatal {

@@ -10,6 +10,7 @@ use rdkafka::message::Message;
 use super::kafka_context::{SourceContext, StartAt, failure};
 use super::rebalance::Place;
 use super::record::{Record, SourceEvent};
+use crate::telemetry::KafkaErrorClass;
 use crate::units::{EventTime, Offset, Partition};
 
 /// What the source is told.
@@ -28,7 +29,6 @@ pub struct KafkaSourceSettings {
 /// A member of a consumer group. It must be polled from one thread, more often than `max.poll.interval.ms`.
 pub struct KafkaSource {
     consumer: BaseConsumer<SourceContext>,
-    handed_out: u64,
 }
 
 impl KafkaSource {
@@ -51,7 +51,7 @@ impl KafkaSource {
         let context = SourceContext::new(settings.topic.clone(), settings.start);
         let consumer: BaseConsumer<SourceContext> = client.create_with_context(context)?;
         consumer.subscribe(&[&settings.topic])?;
-        Ok(Self { consumer, handed_out: 0 })
+        Ok(Self { consumer })
     }
 
     /// Waits for at most `timeout` for the first record, then hands out what is there, at most `limit` records, and the events
@@ -75,8 +75,13 @@ impl KafkaSource {
         let mut shared = self.consumer.context().shared();
         if !shared.pending.is_empty() {
             let pending = std::mem::take(&mut shared.pending);
+            let dropped = std::mem::take(&mut shared.dropped_events);
             drop(shared);
             pending.into_iter().for_each(&mut *sink);
+            if dropped > 0 {
+                let text = format!("{dropped} events of the client were dropped: the loop did not poll for too long");
+                sink(SourceEvent::Failed(KafkaErrorClass::Other, text));
+            }
             shared = self.consumer.context().shared();
         }
         match polled {
@@ -94,15 +99,10 @@ impl KafkaSource {
                         return true;
                     }
                 }
-                self.handed_out += 1;
                 sink(SourceEvent::Record(Record { partition, offset, value: message.payload() }));
             }
             Some(Err(KafkaError::PartitionEOF(partition))) => {
-                let partition = Partition(partition);
-                if let Some(end) = shared.assignment.handle_end_reached(partition) {
-                    drop(shared);
-                    sink(SourceEvent::End(partition, end));
-                }
+                shared.assignment.handle_end_reached(Partition(partition));
             }
             Some(Err(error)) => {
                 drop(shared);
@@ -165,17 +165,5 @@ impl KafkaSource {
     #[must_use]
     pub fn lag(&self) -> u64 {
         self.consumer.context().shared().assignment.lag()
-    }
-
-    /// Records handed out since the start.
-    #[must_use]
-    pub const fn handed_out(&self) -> u64 {
-        self.handed_out
-    }
-
-    /// Events of callbacks that were dropped since the loop did not poll for too long.
-    #[must_use]
-    pub fn dropped_events(&self) -> u64 {
-        self.consumer.context().shared().dropped_events
     }
 }

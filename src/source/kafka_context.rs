@@ -203,9 +203,7 @@ impl ClientContext for SourceContext {
         shared.partitions_known = topic.partitions.keys().filter(|partition| **partition >= 0).count();
         for (partition, numbers) in &topic.partitions {
             if *partition >= 0 && numbers.hi_offset >= 0 {
-                let (partition, end) = (Partition(*partition), Offset(numbers.hi_offset));
-                shared.assignment.handle_end(partition, end);
-                shared.push(SourceEvent::End(partition, end));
+                shared.assignment.handle_end(Partition(*partition), Offset(numbers.hi_offset));
             }
         }
     }

@@ -100,11 +100,11 @@ impl Assignment {
         }
     }
 
-    /// The client says that a partition has been read to its end: the position is the end. None when it is not assigned.
-    pub fn handle_end_reached(&mut self, partition: Partition) -> Option<Offset> {
-        let reading = self.assigned.get_mut(&partition)?;
-        reading.end = Some(reading.position);
-        reading.end
+    /// The client says that a partition has been read to its end: the position is the end.
+    pub fn handle_end_reached(&mut self, partition: Partition) {
+        if let Some(reading) = self.assigned.get_mut(&partition) {
+            reading.end = Some(reading.position);
+        }
     }
 
     /// Positions that have moved since the last call, to be committed; what was only assigned is not.

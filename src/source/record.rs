@@ -25,8 +25,6 @@ pub enum SourceEvent<'a> {
     Revoked(Vec<Partition>),
     /// Partitions were lost with the session: they may come back, or be another member's already.
     TakenAway(Vec<Partition>),
-    /// How far a partition reaches: the offset after its last record, as far as is known now.
-    End(Partition, Offset),
     /// Offsets from the first to before the second do not exist any more.
     Lost(Partition, Offset, Offset),
     /// A record that had been handed out before came again and was left out.

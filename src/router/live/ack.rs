@@ -1,16 +1,13 @@
 //! This router's record on the acks topic: the newest one is sent until the broker has it.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use rdkafka::client::ClientContext;
-use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
-use rdkafka::error::{KafkaError, KafkaResult};
-use rdkafka::message::DeliveryResult;
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer, ProducerContext};
+use rdkafka::config::ClientConfig;
+use rdkafka::error::KafkaResult;
+use rdkafka::producer::BaseRecord;
 
 use crate::protocol::{AckTopicKey, KeyField, Nonce, RefusedKey, RouterAck, SCHEMA, WaitingKey};
-use crate::router::AckState;
+use crate::router::{AckState, Reported, Sender};
 use crate::units::EventTime;
 
 /// Sends one record's newest value; earlier ones are superseded, and an acknowledgement once true stays true, so that one that
@@ -19,7 +16,7 @@ pub(super) struct AckPublisher {
     client: ClientConfig,
     topic: String,
     key: Vec<u8>,
-    producer: BaseProducer<Reports>,
+    sender: Sender,
     /// The newest value with its number, until the broker has it.
     wanted: Option<(u64, Option<Vec<u8>>)>,
     in_flight: Option<u64>,
@@ -29,47 +26,12 @@ pub(super) struct AckPublisher {
     last_error: Option<String>,
 }
 
-struct Reports {
-    results: Mutex<Vec<Result<(), String>>>,
-}
-
-impl ClientContext for Reports {
-    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _message: &str) {
-        // Every failure that concerns a record comes as its delivery report.
-    }
-
-    fn error(&self, _error: KafkaError, _reason: &str) {
-        // A fatal error is asked for after each poll; others end in a delivery report.
-    }
-}
-
-impl ProducerContext for Reports {
-    type DeliveryOpaque = ();
-
-    fn delivery(&self, result: &DeliveryResult<'_>, (): Self::DeliveryOpaque) {
-        let result = result.as_ref().map(|_| ()).map_err(|(error, _)| error.to_string());
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
-    }
-}
-
-fn producer(client: &ClientConfig) -> KafkaResult<BaseProducer<Reports>> {
-    let mut client = client.clone();
-    client
-        .set("enable.idempotence", "true")
-        .set("acks", "all")
-        .set("message.timeout.ms", "5000")
-        .set("linger.ms", "0")
-        .set("topic.metadata.refresh.interval.ms", "5000")
-        .set("queue.buffering.max.messages", "100");
-    client.create_with_context(Reports { results: Mutex::new(Vec::new()) })
-}
-
 impl AckPublisher {
     /// The record of router `id` with `nonce`.
     pub(super) fn new(client: &ClientConfig, topic: &str, id: &str, nonce: Nonce) -> KafkaResult<Self> {
         let key = AckTopicKey::Router { id: id.to_owned(), nonce }.to_bytes();
         Ok(Self {
-            producer: producer(client)?,
+            sender: Sender::new(client)?,
             client: client.clone(),
             topic: topic.to_owned(),
             key,
@@ -101,20 +63,15 @@ impl AckPublisher {
 
     /// Takes delivery reports and sends what is wanted, one record in flight.
     pub(super) fn drive(&mut self, timeout: Duration) {
-        self.producer.poll(timeout);
-        let results = {
-            let mut results = self.producer.context().results.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *results)
-        };
-        for result in results {
-            self.reported(result);
+        let Reported { outcomes, fatal } = self.sender.poll(timeout);
+        for outcome in outcomes {
+            self.reported(outcome);
         }
-        if let Some((code, reason)) = self.producer.client().fatal_error() {
-            // An idempotent producer stays dead after a fatal error.
-            self.fail(format!("{code:?}: {reason}"));
+        if let Some(reason) = fatal {
+            self.fail(reason);
             self.in_flight = None;
-            match producer(&self.client) {
-                Ok(producer) => self.producer = producer,
+            match Sender::new(&self.client) {
+                Ok(sender) => self.sender = sender,
                 Err(error) => return self.fail(error.to_string()),
             }
         }
@@ -134,11 +91,11 @@ impl AckPublisher {
 
     fn send(&mut self) {
         let (None, Some((number, value))) = (self.in_flight, &self.wanted) else { return };
-        let mut record = BaseRecord::to(&self.topic).partition(0).key(&self.key);
+        let mut record = BaseRecord::to(&self.topic).partition(0).key(self.key.as_slice());
         if let Some(value) = value {
-            record = record.payload(value);
+            record = record.payload(value.as_slice());
         }
-        let (number, sent) = (*number, self.producer.send(record).map_err(|(error, _)| error.to_string()));
+        let (number, sent) = (*number, self.sender.send(record));
         match sent {
             Ok(()) => self.in_flight = Some(number),
             Err(reason) => self.fail(reason),
