@@ -256,6 +256,8 @@ impl Rate {
     }
 
     /// The least whole count that reaches this rate in `span`: `ceil(rate x span)`.
+    ///
+    /// A product that misses a whole number by the rounding of its factors (8.3/s over 60 s is 498.00000000000006) is taken for it.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -263,7 +265,8 @@ impl Rate {
         reason = "finite and not negative by construction; `as` saturates above u64"
     )]
     pub fn count_in(self, span: Span) -> u64 {
-        (self.0 * span.as_secs_f64()).ceil() as u64
+        let product = self.0 * span.as_secs_f64();
+        (product - product * 1e-12).ceil() as u64
     }
 }
 
@@ -353,6 +356,13 @@ mod tests {
     fn rates_and_shares_know_their_bounds() {
         assert_eq!("1000/s".parse::<Rate>().unwrap().count_in(Span::from_secs(10)), 10_000);
         assert_eq!("0.15".parse::<Rate>().unwrap().count_in(Span::from_secs(10)), 2);
+        for (tenths, seconds) in
+            (1..2_000u64).flat_map(|tenths| [1u64, 5, 10, 60, 300].map(|seconds| (tenths, seconds)))
+        {
+            let rate: Rate = format!("{}.{}/s", tenths / 10, tenths % 10).parse().unwrap();
+            let exact = (tenths * seconds).div_ceil(10);
+            assert_eq!(rate.count_in(Span::from_secs(seconds)), exact, "{tenths} tenths a second over {seconds} s");
+        }
         for text in ["0", "-1/s", "NaN", "inf", "fast"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }

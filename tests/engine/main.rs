@@ -5,6 +5,4 @@
 mod bounds;
 mod cases;
 mod oracle;
-#[cfg(feature = "service")]
-mod recordings;
 mod streams;

@@ -20,7 +20,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    eprintln!("SKIPPED: no recording {}; set KEYHEAT_DATA to the folder with recordings", path.display());
+    eprintln!("notice: skipped, no recording {}; set KEYHEAT_DATA to the folder with recordings", path.display());
     None
 }
 
@@ -29,6 +29,17 @@ fn each_line(path: &Path, mut take: impl FnMut(Line<'_>)) {
     while let Some(line) = lines.next_line().expect("a whole recording") {
         take(line);
     }
+}
+
+/// The records of a recording, one a line.
+pub(crate) fn text(path: &Path) -> Vec<u8> {
+    let mut text = Vec::new();
+    each_line(path, |line| {
+        let Line::Record(line) = line else { panic!("a line longer than {MAX_BYTES} bytes") };
+        text.extend_from_slice(line);
+        text.push(b'\n');
+    });
+    text
 }
 
 /// What a replay said.
