@@ -155,6 +155,7 @@ fn shape(section: &Section<'_, '_>, seed: u64) -> CountingSettings {
         max_candidates: whole("candidates", 16, 1 << 20, default.max_candidates),
         max_protected: whole("protected", 1, 100_000, default.max_protected),
         sample_k: whole("sample", 64, 1 << 20, default.sample_k),
+        mode: default.mode,
     };
     if section.are_sound(&["protected", "candidates"]) && counting.max_protected > counting.max_candidates {
         let name = if section.has("protected") { "protected" } else { "candidates" };

@@ -12,9 +12,12 @@ mod status;
 mod verdict;
 mod window;
 
+pub use keyspace::RestoreError;
 pub use pipeline::Engine;
 pub use settings::{
-    CountingSettings, EngineSettings, HotOn, KeyspaceSettings, Rule, RuleKind, TimeSettings, WindowSettings,
+    CountingMode, CountingSettings, EngineSettings, HotOn, KeyspaceSettings, Rule, RuleKind, TimeSettings,
+    WindowSettings,
 };
 pub use status::{KeyspaceStatus, Progress, WindowStatus};
 pub use verdict::{BUCKET_COUNTERS, Change, Condition, HotKey, Operations, Reason, ShardLoad, Subject, Verdict};
+pub use window::{MergeError, Mismatch, ReadError, Window};

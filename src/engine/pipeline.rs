@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::keyspace::Keyspace;
+use super::keyspace::{Keyspace, RestoreError};
 use super::outbox::{MAX_VERDICTS, Outbox};
 use super::settings::EngineSettings;
 use super::status::{KeyspaceStatus, Progress};
 use super::verdict::{Condition, HotKey, ShardLoad, Verdict};
-use super::window::Watermark;
+use super::window::{Watermark, Window};
 use crate::input::{AccessEvent, MAX_KEYSPACES, Refusal};
 use crate::units::{Estimate, EventTime, Partition, Span};
 
@@ -166,6 +166,25 @@ impl Engine {
     #[must_use]
     pub fn digest(&self, keyspace: usize) -> Option<u64> {
         self.keyspaces.get(keyspace).map(Keyspace::digest)
+    }
+
+    /// What a keyspace has counted, as a value; none when there is no such keyspace.
+    #[must_use]
+    pub fn window(&self, keyspace: usize) -> Option<Window> {
+        self.keyspaces.get(keyspace).map(Keyspace::window)
+    }
+
+    /// Goes on from what was counted before or elsewhere, as if this engine had counted it: panes, samples, candidates and
+    /// shards. Nothing is hot until it is judged, which is done at once: a key at or above a threshold is raised anew, one that
+    /// was only not yet cleared is cold. Not part of a window: how far each partition is, which keys are planned
+    /// ([`Engine::protect`]), the number of keys ever, and what requests on a key looked like ([`HotKey::operations`] and the
+    /// rest), which is counted from here on.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when identities differ, the keyspace does not exist or has counted events; nothing is changed then.
+    pub fn restore(&mut self, keyspace: usize, window: &Window) -> Result<(), RestoreError> {
+        let own = self.keyspaces.get_mut(keyspace).ok_or(RestoreError::NoKeyspace(keyspace))?;
+        own.restore(window, &mut self.out)
     }
 
     /// The most bytes that an engine with these settings takes.

@@ -64,11 +64,45 @@ pub struct CountingSettings {
     pub max_protected: usize,
     /// `k` of the key sample: a pane with at most 2k names is exact.
     pub sample_k: usize,
+    /// Bounds from a sketch, or every count exact.
+    pub mode: CountingMode,
+}
+
+/// How keys are counted that have no counters of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CountingMode {
+    /// By the sketch; exact in panes with at most `2 x sample_k` names.
+    #[default]
+    Sketch,
+    /// By a map a pane, while no pane has more names than this; a pane with more falls back to bounds.
+    Exact {
+        /// Names that a pane's map holds.
+        max_keys: usize,
+    },
+}
+
+impl CountingSettings {
+    /// Names that a pane lists at most, each with its exact count; in a pane with more a sample of them stays.
+    #[must_use]
+    pub fn listed(&self) -> usize {
+        match self.mode {
+            CountingMode::Sketch => self.sample_k.max(1).saturating_mul(2),
+            CountingMode::Exact { max_keys } => max_keys.max(2),
+        }
+    }
 }
 
 impl Default for CountingSettings {
     fn default() -> Self {
-        Self { depth: 4, width_log2: 16, seed: 0, max_candidates: 4096, max_protected: 1000, sample_k: 4096 }
+        Self {
+            depth: 4,
+            width_log2: 16,
+            seed: 0,
+            max_candidates: 4096,
+            max_protected: 1000,
+            sample_k: 4096,
+            mode: CountingMode::Sketch,
+        }
     }
 }
 

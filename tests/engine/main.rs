@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod bounds;
+mod carrying;
 mod cases;
+mod merging;
 mod oracle;
+mod random;
 mod streams;

@@ -130,10 +130,20 @@ impl Pair {
         self.count_ending(window, self.newest_ms, key)
     }
 
+    /// The newest accepted event's time, in milliseconds since the epoch.
+    pub(crate) const fn newest_ms(&self) -> i64 {
+        self.newest_ms
+    }
+
     /// The true counts in the newest window.
     pub(crate) fn counts(&self, window: usize) -> BTreeMap<Vec<u8>, u64> {
+        self.counts_ending(window, self.newest_ms)
+    }
+
+    /// The true counts in the window whose last pane holds the time `ms` since the epoch.
+    pub(crate) fn counts_ending(&self, window: usize, ms: i64) -> BTreeMap<Vec<u8>, u64> {
         let pane_ms = self.pane_ms(window);
-        let until = (self.newest_ms.div_euclid(pane_ms) + 1) * pane_ms;
+        let until = (ms.div_euclid(pane_ms) + 1) * pane_ms;
         let from = until - i64::try_from(self.windows[window].length.as_millis()).unwrap();
         let mut counts = BTreeMap::new();
         for (key, count) in self.panes.range(from / self.pane_ms(0)..until / self.pane_ms(0)).flat_map(|(_, keys)| keys)

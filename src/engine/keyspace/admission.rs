@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::window::MAX_WINDOWS;
+use super::super::window::{Bars, MAX_WINDOWS};
 
 /// A key becomes a candidate at this part of the least threshold.
 const LEAST_LEVEL: f64 = 0.125;
@@ -93,6 +93,23 @@ impl Admission {
         if let Some((_, highest)) = self.history.back_mut() {
             highest.iter_mut().zip(uppers).for_each(|(bar, upper)| *bar = (*bar).max(upper.saturating_add(1)));
         }
+    }
+
+    /// What may be missed since pane `oldest`.
+    pub(crate) fn bars(&self, oldest: i64) -> Bars {
+        Bars::of(self.history.iter().copied().filter(|entry| entry.0 >= oldest))
+    }
+
+    /// Goes on at a level, with these least thresholds and with what may be missed from before.
+    pub(crate) fn resume(&mut self, level: f64, base: [u64; MAX_WINDOWS], bars: &Bars, head: i64) {
+        self.level = level.max(LEAST_LEVEL);
+        self.base = base.map(|least| least.max(1));
+        self.set_bars();
+        self.history = bars.iter().collect();
+        if self.history.back().is_none_or(|(pane, _)| *pane < head) {
+            self.history.push_back((head, self.bars.map(u64::from)));
+        }
+        self.promise(self.bars.map(|bar| u64::from(bar).saturating_sub(1)));
     }
 
     /// Every key with at least this count since pane `oldest` is a candidate.

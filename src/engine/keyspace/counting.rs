@@ -13,8 +13,8 @@ use crate::units::{Estimate, EventTime};
 
 /// With fewer known shards than this a median over them says nothing.
 const MIN_SHARDS: u64 = 3;
-/// `k` of the sample that counts distinct keys since the start.
-const EVER_K: usize = 4096;
+/// Size of the sample that counts distinct keys since the start.
+const EVER_LISTED: usize = 8192;
 
 /// One keyspace.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Keyspace {
             admission: Admission::new([levels.least_ever(0, 0), levels.least_ever(1, 0)]),
             shard_levels: Levels::new(&settings.shard_rules, &settings.windows, MIN_SHARDS),
             levels,
-            ever: KeySample::new(EVER_K),
+            ever: KeySample::new(EVER_LISTED),
             head_events: [0; MAX_WINDOWS],
             closed_events: [0; MAX_WINDOWS],
             facts: [Facts::default(); MAX_WINDOWS],
@@ -79,7 +79,7 @@ impl Keyspace {
         KeyCounts::max_bytes(&settings.counting, &timeline)
             .saturating_add(Candidates::max_bytes(settings.counting.max_candidates, &timeline))
             .saturating_add(Shards::max_bytes(&timeline))
-            .saturating_add(KeySample::max_bytes(EVER_K))
+            .saturating_add(KeySample::max_bytes(EVER_LISTED))
     }
 
     /// True when an event of this time is too old for every window.
@@ -331,7 +331,7 @@ impl Keyspace {
         self.tidy();
     }
 
-    fn is_full(&self, window: usize) -> bool {
+    pub(super) fn is_full(&self, window: usize) -> bool {
         self.timeline.head_from_ms() >= self.since_ms.saturating_add(self.timeline.axis(window).window_ms())
     }
 
@@ -347,7 +347,7 @@ impl Keyspace {
         facts
     }
 
-    fn shard_basis(&self, long_ends: bool) -> [Basis; MAX_WINDOWS] {
+    pub(super) fn shard_basis(&self, long_ends: bool) -> [Basis; MAX_WINDOWS] {
         let mut bases = [Basis::default(); MAX_WINDOWS];
         for (window, basis) in bases.iter_mut().enumerate().take(self.timeline.windows()) {
             if window == 0 || long_ends {
@@ -360,7 +360,7 @@ impl Keyspace {
         bases
     }
 
-    fn set_levels(&mut self, facts: [Facts; MAX_WINDOWS], long_too: bool) {
+    pub(super) fn set_levels(&mut self, facts: [Facts; MAX_WINDOWS], long_too: bool) {
         self.facts = facts;
         for (window, Facts { keys, median }) in facts.into_iter().enumerate().take(self.timeline.windows()) {
             if window == 0 || long_too {

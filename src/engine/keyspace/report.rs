@@ -80,12 +80,7 @@ impl Keyspace {
             return candidate.tally.head()[window];
         }
         let (from, to) = window_ending_at(&self.timeline, window, self.timeline.mark(window).head);
-        let panes = (from..=to).map(|pane| self.counts.bound(&self.timeline, window, pane, hash));
-        let sum = panes.fold(Estimate::default(), |sum, pane| Estimate {
-            lower: sum.lower + pane.lower,
-            upper: sum.upper + pane.upper,
-        });
-        Estimate { lower: sum.lower, upper: sum.upper.min(self.counts.total_upper(window, hash)) }
+        self.counts.window_bound(&self.timeline, window, from, to, hash)
     }
 
     /// A digest of all panes: equal for the same events in any order.

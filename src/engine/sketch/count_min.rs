@@ -39,10 +39,26 @@ impl Table {
         rows.of(hash).map(|cell| self.0.get(cell).copied().unwrap_or(0)).min().unwrap_or(0)
     }
 
-    /// The cells, for digests.
+    /// The cells, for digests and the byte form.
     pub(crate) fn cells(&self) -> &[u32] {
         &self.0
     }
+
+    /// A table of these cells.
+    pub(crate) const fn of(cells: Vec<u32>) -> Self {
+        Self(cells)
+    }
+}
+
+/// Which totals hold a pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A closed pane of the shorter window.
+    Closed,
+    /// The open pane, which both totals hold.
+    Open,
+    /// What the longer window has taken over from closed panes.
+    Long,
 }
 
 /// Running totals of one or two windows.
@@ -163,6 +179,34 @@ impl CountMin {
         }
     }
 
+    /// What the open pane holds.
+    pub(crate) fn open_table(&self) -> Table {
+        let cells = self.totals.iter().zip(&self.closed).map(|(total, closed)| low(*total).wrapping_sub(*closed));
+        Table(cells.collect())
+    }
+
+    /// Adds another structure of the same shape and seed cell by cell.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.totals.iter_mut().zip(&other.totals).for_each(|(total, more)| *total = total.wrapping_add(*more));
+        self.closed.iter_mut().zip(&other.closed).for_each(|(closed, more)| *closed = closed.wrapping_add(*more));
+    }
+
+    /// Adds a pane whose keys are all listed to the totals that hold it.
+    pub(crate) fn gain_listed(&mut self, holder: Holder, keys: impl Iterator<Item = (u64, u32)>) {
+        for (hash, count) in keys {
+            for index in self.rows.of(hash) {
+                gain(self.totals.get_mut(index), self.closed.get_mut(index), holder, count);
+            }
+        }
+    }
+
+    /// Adds a pane with a table to the totals that hold it.
+    pub(crate) fn gain(&mut self, holder: Holder, table: &Table) {
+        for ((total, closed), count) in self.totals.iter_mut().zip(&mut self.closed).zip(&table.0) {
+            gain(Some(total), Some(closed), holder, *count);
+        }
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.totals.fill(0);
@@ -173,6 +217,19 @@ impl CountMin {
     #[cfg(test)]
     pub(crate) fn is_zero(&self) -> bool {
         self.totals.iter().all(|total| *total == 0) && self.closed.iter().all(|closed| *closed == 0)
+    }
+}
+
+fn gain(total: Option<&mut u64>, closed: Option<&mut u32>, holder: Holder, count: u32) {
+    let (Some(total), Some(closed)) = (total, closed) else { return };
+    let count_of = u64::from(count);
+    *total = total.wrapping_add(match holder {
+        Holder::Closed => count_of,
+        Holder::Open => count_of | count_of << 32,
+        Holder::Long => count_of << 32,
+    });
+    if holder == Holder::Closed {
+        *closed = closed.wrapping_add(count);
     }
 }
 

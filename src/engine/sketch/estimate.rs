@@ -102,7 +102,7 @@ mod tests {
         for seed in 0..200u64 {
             let keys = 3_000 + seed * 17;
             let count = |n: u64| 1 + (n % 100) * (n % 100) / 100;
-            let mut sample = KeySample::new(256);
+            let mut sample = KeySample::new(512);
             for n in 0..keys {
                 sample.add(key_hash(&n.to_le_bytes(), seed), u32::try_from(count(n)).unwrap());
             }

@@ -33,6 +33,16 @@ impl Rows {
         Self { factors, width_log2: width_log2.clamp(1, MAX_WIDTH_LOG2) }
     }
 
+    /// Number of rows.
+    pub(crate) fn depth(&self) -> usize {
+        self.factors.len()
+    }
+
+    /// Cells a row, as a power of two.
+    pub(crate) const fn width_log2(&self) -> u32 {
+        self.width_log2
+    }
+
     /// Cells of all rows together.
     pub(crate) fn cells(&self) -> usize {
         self.factors.len() << self.width_log2

@@ -15,14 +15,23 @@ pub(crate) struct KeySample {
 }
 
 impl KeySample {
-    /// An empty sample of at most `2 x k` keys.
-    pub(crate) fn new(k: usize) -> Self {
-        Self { theta: u64::MAX, limit: k.max(1).saturating_mul(2), counts: HashTable::new() }
+    /// An empty sample of at most `limit` keys, and of at least 2.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { theta: u64::MAX, limit: limit.max(2), counts: HashTable::new() }
     }
 
-    /// Bytes that a sample of at most `2 x k` keys can take.
-    pub(crate) fn max_bytes(k: usize) -> u64 {
-        let slots = (k.max(1).saturating_mul(2) + 1).saturating_mul(8).div_ceil(7).next_power_of_two();
+    /// A sample of these keys, all of them different and with hashes at or below `theta`.
+    pub(crate) fn of(limit: usize, theta: u64, entries: &[(u64, u32)]) -> Self {
+        let mut sample = Self { theta, ..Self::new(limit) };
+        for entry in entries.iter().take(sample.limit) {
+            sample.counts.insert_unique(spread(entry.0), *entry, |entry| spread(entry.0));
+        }
+        sample
+    }
+
+    /// Bytes that a sample of at most `limit` keys can take.
+    pub(crate) fn max_bytes(limit: usize) -> u64 {
+        let slots = limit.max(2).saturating_add(1).saturating_mul(8).div_ceil(7).next_power_of_two();
         (slots as u64).saturating_mul(size_of::<(u64, u32)>() as u64 + 1)
     }
 
@@ -133,7 +142,7 @@ mod tests {
 
     #[test]
     fn few_names_are_the_whole_truth() {
-        let mut sample = KeySample::new(4);
+        let mut sample = KeySample::new(8);
         for n in 0..8u64 {
             sample.add(key_hash(&n.to_le_bytes(), 1), 1);
         }
@@ -151,16 +160,16 @@ mod tests {
             mut names in prop::collection::vec(0u32..300, 0..900), cut in 0usize..900, seed in any::<u64>(),
         ) {
             let hash = |name: &u32| key_hash(&name.to_le_bytes(), seed);
-            let mut whole = KeySample::new(16);
+            let mut whole = KeySample::new(32);
             names.iter().for_each(|name| whole.add(hash(name), 1));
-            let (mut left, mut right) = (KeySample::new(16), KeySample::new(16));
+            let (mut left, mut right) = (KeySample::new(32), KeySample::new(32));
             let cut = cut.min(names.len());
             names[..cut].iter().for_each(|name| left.add(hash(name), 1));
             names[cut..].iter().for_each(|name| right.add(hash(name), 1));
             left.merge(&right);
             prop_assert_eq!(sorted(&left), sorted(&whole));
             names.reverse();
-            let mut turned = KeySample::new(16);
+            let mut turned = KeySample::new(32);
             names.iter().for_each(|name| turned.add(hash(name), 1));
             prop_assert_eq!(sorted(&turned), sorted(&whole));
             for (hash_kept, count) in whole.iter() {

@@ -5,7 +5,7 @@ mod estimate;
 mod hash;
 mod key_sample;
 
-pub(crate) use count_min::{CountMin, Table};
+pub(crate) use count_min::{CountMin, Holder, Table};
 pub(crate) use estimate::{Median, distinct_bounds, median_bounds};
 pub(crate) use hash::{Rows, key_hash};
 pub(crate) use key_sample::KeySample;

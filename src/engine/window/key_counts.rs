@@ -8,17 +8,28 @@ use super::super::sketch::{CountMin, KeySample, Median, Rows, Table, distinct_bo
 use super::timeline::{MAX_WINDOWS, Place, Timeline};
 use crate::units::Estimate;
 
-/// One pane. While it has at most `2 x k` names its sample lists all of them and no table is kept: small panes are exact.
+/// From so many events on a counter of 32 bits may have wrapped.
+pub(super) const WRAPS_AT: u64 = 1 << 32;
+
+/// One pane. While it has no more names than its sample may hold, they are all listed and no table is kept: small panes are exact.
 #[derive(Debug)]
-struct Pane {
-    sample: KeySample,
-    table: Table,
-    events: u64,
+pub(super) struct Pane {
+    pub(super) sample: KeySample,
+    pub(super) table: Table,
+    pub(super) events: u64,
+}
+
+impl Clone for Pane {
+    /// Leaves the table of an earlier pane behind.
+    fn clone(&self) -> Self {
+        let table = if self.sample.is_complete() { Table::default() } else { self.table.clone() };
+        Self { sample: self.sample.clone(), table, events: self.events }
+    }
 }
 
 impl Pane {
-    fn new(k: usize) -> Self {
-        Self { sample: KeySample::new(k), table: Table::default(), events: 0 }
+    pub(super) fn new(listed: usize) -> Self {
+        Self { sample: KeySample::new(listed), table: Table::default(), events: 0 }
     }
 
     fn clear(&mut self) {
@@ -46,7 +57,7 @@ impl Pane {
     }
 
     /// Adds a closed pane of the shorter window to one of the longer window.
-    fn fold(&mut self, rows: &Rows, other: &Self) {
+    pub(super) fn fold(&mut self, rows: &Rows, other: &Self) {
         let mine = self.sample.is_complete();
         let listed = mine && other.sample.is_complete() && {
             let fresh = other.sample.iter().filter(|entry| self.sample.count(entry.0) == 0).count();
@@ -66,7 +77,10 @@ impl Pane {
     }
 
     fn bound(&self, rows: &Rows, hash: u64) -> Estimate {
-        if self.sample.covers(hash) {
+        if self.events >= WRAPS_AT {
+            // What is left of a wrapped counter says nothing from above.
+            Estimate { lower: 0, upper: self.events }
+        } else if self.sample.covers(hash) {
             Estimate::exact(u64::from(self.sample.count(hash)))
         } else {
             Estimate { lower: 0, upper: u64::from(self.table.upper(rows, hash)) }
@@ -84,10 +98,10 @@ pub(crate) struct Facts {
 }
 
 /// Counts of all keys of one keyspace.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct KeyCounts {
-    sketch: CountMin,
-    rings: [Vec<Pane>; MAX_WINDOWS],
+    pub(super) sketch: CountMin,
+    pub(super) rings: [Vec<Pane>; MAX_WINDOWS],
     scratch: HashTable<(u64, u64)>,
 }
 
@@ -96,7 +110,7 @@ impl KeyCounts {
     pub(crate) fn new(settings: &CountingSettings, timeline: &Timeline) -> Self {
         let ring = |window: usize| {
             let panes = if window < timeline.windows() { timeline.axis(window).capacity } else { 0 };
-            (0..panes).map(|_| Pane::new(settings.sample_k)).collect()
+            (0..panes).map(|_| Pane::new(settings.listed())).collect()
         };
         let rows = Rows::new(settings.depth, settings.width_log2, settings.seed);
         Self { sketch: CountMin::new(rows), rings: [ring(0), ring(1)], scratch: HashTable::new() }
@@ -106,11 +120,16 @@ impl KeyCounts {
     pub(crate) fn max_bytes(settings: &CountingSettings, timeline: &Timeline) -> u64 {
         let cells = Rows::new(settings.depth, settings.width_log2, settings.seed).cells() as u64;
         let panes = timeline.slots() as u64;
-        let scratch = timeline.longest().panes.unsigned_abs().saturating_mul(KeySample::max_bytes(settings.sample_k));
+        let scratch = timeline.longest().panes.unsigned_abs().saturating_mul(KeySample::max_bytes(settings.listed()));
         cells
             .saturating_mul(12 + 4 * panes)
-            .saturating_add(panes.saturating_mul(KeySample::max_bytes(settings.sample_k)))
+            .saturating_add(panes.saturating_mul(KeySample::max_bytes(settings.listed())))
             .saturating_add(scratch)
+    }
+
+    /// Names that a pane lists at most.
+    pub(super) fn listed(&self) -> usize {
+        self.rings[0].first().map_or(0, |pane| pane.sample.limit())
     }
 
     /// Counts an event; gives upper bounds of its key over all panes that still matter, for each window.
@@ -167,17 +186,33 @@ impl KeyCounts {
 
     fn open_bound(&self, timeline: &Timeline, head: i64, hash: u64) -> Estimate {
         match self.pane(timeline, 0, head) {
+            Some(pane) if pane.events >= WRAPS_AT => Estimate { lower: 0, upper: pane.events },
             Some(pane) if pane.sample.covers(hash) => Estimate::exact(u64::from(pane.sample.count(hash))),
             _ => Estimate { lower: 0, upper: u64::from(self.sketch.open_upper(hash)) },
         }
     }
 
-    /// Upper bound over all panes that still matter.
-    pub(crate) fn total_upper(&self, window: usize, hash: u64) -> u64 {
-        u64::from(self.sketch.upper(hash)[usize::from(window > 0)])
+    /// Bounds of a key's count in the panes `from..=to`, all of which still matter.
+    pub(crate) fn window_bound(&self, timeline: &Timeline, window: usize, from: i64, to: i64, hash: u64) -> Estimate {
+        let panes = (from..=to).map(|pane| self.bound(timeline, window, pane, hash));
+        let sum = panes.fold(Estimate::default(), |sum, pane| Estimate {
+            lower: sum.lower + pane.lower,
+            upper: sum.upper + pane.upper,
+        });
+        if self.wraps(timeline, window) {
+            return sum;
+        }
+        let total = u64::from(self.sketch.upper(hash)[usize::from(window > 0)]);
+        Estimate { upper: sum.upper.min(total), ..sum }
     }
 
-    fn pane(&self, timeline: &Timeline, window: usize, pane: i64) -> Option<&Pane> {
+    /// True when the panes of a window that still matter hold so many events that its totals may have wrapped.
+    pub(crate) fn wraps(&self, timeline: &Timeline, window: usize) -> bool {
+        let mark = timeline.mark(window);
+        timeline.started() && self.events(timeline, window, mark.oldest, mark.head) >= WRAPS_AT
+    }
+
+    pub(super) fn pane(&self, timeline: &Timeline, window: usize, pane: i64) -> Option<&Pane> {
         self.rings.get(window)?.get(timeline.ring_slot(window, pane))
     }
 
@@ -218,20 +253,15 @@ impl KeyCounts {
     pub(crate) fn facts(&mut self, timeline: &Timeline, window: usize, from: i64, to: i64) -> Facts {
         let Some(ring) = self.rings.get(window) else { return Facts::default() };
         let panes = (from..=to).filter_map(|pane| ring.get(timeline.ring_slot(window, pane)));
-        let theta = panes.clone().map(|pane| pane.sample.theta()).min().unwrap_or(u64::MAX);
-        self.scratch.clear();
-        for (hash, count) in panes.flat_map(|pane| pane.sample.iter()).filter(|entry| entry.0 <= theta) {
-            let spread = hash.rotate_left(32);
-            match self.scratch.find_mut(spread, |entry| entry.0 == hash) {
-                Some(entry) => entry.1 += u64::from(count),
-                None => {
-                    self.scratch.insert_unique(spread, (hash, u64::from(count)), |entry| entry.0.rotate_left(32));
-                }
-            }
-        }
-        let mut counts: Vec<u64> = self.scratch.iter().map(|entry| entry.1).collect();
-        let complete = theta == u64::MAX;
-        Facts { keys: distinct_bounds(counts.len(), theta), median: median_bounds(&mut counts, complete) }
+        facts_of(panes, &mut self.scratch)
+    }
+
+    /// Number of keys and their median in the newest window, the open pane included.
+    pub(crate) fn head_facts(&self, timeline: &Timeline, window: usize) -> Facts {
+        let (from, to) = window_ending_at(timeline, window, timeline.mark(window).head);
+        let open = (window > 0).then(|| self.pane(timeline, 0, timeline.mark(0).head)).flatten();
+        let panes = (from..=to).filter_map(|pane| self.pane(timeline, window, pane)).chain(open);
+        facts_of(panes, &mut HashTable::new())
     }
 
     /// A digest of every pane that still matters and of the samples in them: equal for the same events in any order.
@@ -263,6 +293,23 @@ impl KeyCounts {
     fn sketch_is_empty(&self) -> bool {
         self.sketch.is_zero()
     }
+}
+
+fn facts_of<'a>(panes: impl Iterator<Item = &'a Pane> + Clone, scratch: &mut HashTable<(u64, u64)>) -> Facts {
+    let theta = panes.clone().map(|pane| pane.sample.theta()).min().unwrap_or(u64::MAX);
+    scratch.clear();
+    for (hash, count) in panes.flat_map(|pane| pane.sample.iter()).filter(|entry| entry.0 <= theta) {
+        let spread = hash.rotate_left(32);
+        match scratch.find_mut(spread, |entry| entry.0 == hash) {
+            Some(entry) => entry.1 += u64::from(count),
+            None => {
+                scratch.insert_unique(spread, (hash, u64::from(count)), |entry| entry.0.rotate_left(32));
+            }
+        }
+    }
+    let mut counts: Vec<u64> = scratch.iter().map(|entry| entry.1).collect();
+    let complete = theta == u64::MAX;
+    Facts { keys: distinct_bounds(counts.len(), theta), median: median_bounds(&mut counts, complete) }
 }
 
 /// The newest window of closed panes that ends at `to`.

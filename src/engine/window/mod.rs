@@ -1,16 +1,28 @@
 //! Windows that slide over event time by panes: counts of all keys in bounded memory, exact counts of a few, and the watermark.
 
+mod bars;
+mod bytes;
 mod candidates;
 mod detail;
+mod identity;
 mod key_counts;
+mod merge;
+mod portable;
+mod reading;
 mod shards;
 mod tally;
 mod timeline;
 mod watermark;
 
+pub(crate) use bars::Bars;
+pub use bytes::ReadError;
 pub(crate) use candidates::{Candidate, Candidates, MAX_DETAILS};
 pub(crate) use detail::{Detail, Request};
+pub use identity::Mismatch;
 pub(crate) use key_counts::{Facts, KeyCounts, window_ending_at};
+pub use merge::MergeError;
+pub use portable::Window;
+pub(crate) use portable::{Parts, spot};
 pub(crate) use shards::{Shard, Shards};
 pub(crate) use tally::Tally;
 pub(crate) use timeline::{MAX_WINDOWS, Timeline, index};

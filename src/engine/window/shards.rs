@@ -26,6 +26,13 @@ pub(crate) struct Shard {
     declared: bool,
 }
 
+impl Shard {
+    /// Event time of its newest event in milliseconds; none for one that is only declared.
+    pub(crate) const fn seen_ms(&self) -> Option<i64> {
+        self.seen_ms
+    }
+}
+
 /// Known shards: declared ones, and those seen not too long ago.
 #[derive(Debug)]
 pub(crate) struct Shards {
@@ -96,6 +103,18 @@ impl Shards {
         let tally = Tally::new(timeline);
         self.all.push(Shard { name: Arc::from(name), hash, tally, seen_ms: None, declared: false });
         Some(at)
+    }
+
+    /// Takes over a shard's counts and when it was last seen.
+    pub(crate) fn put_back(&mut self, name: &[u8], seen_ms: Option<i64>, tally: Tally, timeline: &Timeline) {
+        let hash = key_hash(name, self.seed);
+        match self.position(hash, name).or_else(|| self.insert(hash, name, timeline)) {
+            Some(at) => {
+                self.all[at].tally = tally;
+                self.all[at].seen_ms = seen_ms;
+            }
+            None => self.cut += 1,
+        }
     }
 
     /// The shard's hash and name.

@@ -135,6 +135,11 @@ impl Tally {
         self.closed
     }
 
+    /// Sets the bounds of the last windows that the watermark has passed.
+    pub(crate) const fn set_closed(&mut self, closed: [Estimate; MAX_WINDOWS]) {
+        self.closed = closed;
+    }
+
     /// The watermark has passed the next pane. Call before the pane that leaves the window is forgotten.
     pub(crate) fn close(&mut self, timeline: &Timeline, long_too: bool) {
         for window in 0..timeline.windows() {

@@ -146,6 +146,12 @@ impl Timeline {
         long.saturating_mul(self.ratio)
     }
 
+    /// The oldest short pane since which events of any window that still matter can have come.
+    pub(crate) fn oldest_short(&self) -> i64 {
+        let long = self.first_short(self.marks[1].oldest);
+        if self.has_long() { self.marks[0].oldest.min(long) } else { self.marks[0].oldest }
+    }
+
     /// False before the first event.
     pub(crate) const fn started(&self) -> bool {
         self.started
