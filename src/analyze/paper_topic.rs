@@ -42,7 +42,6 @@ impl PaperTopic {
             acks: &self.acks,
             next: Version { epoch: EPOCH, seq: self.seq + 1 },
             end_offsets: seen.end_offsets,
-            completeness: 1.0,
             config_hash: seen.config_hash,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Pure: time is an argument, verdicts are values.
 
+mod alignment;
 mod keyspace;
 mod outbox;
 mod pipeline;
@@ -19,5 +20,7 @@ pub use settings::{
     WindowSettings,
 };
 pub use status::{KeyspaceStatus, Progress, WindowStatus};
-pub use verdict::{BUCKET_COUNTERS, Change, Condition, HotKey, Operations, Reason, ShardLoad, Subject, Verdict};
+pub use verdict::{
+    BUCKET_COUNTERS, Change, Completeness, Condition, HotKey, Operations, Reason, ShardLoad, Subject, Verdict,
+};
 pub use window::{MergeError, Mismatch, ReadError, Window};

@@ -15,7 +15,7 @@ use crate::units::{Estimate, EventTime, Partition, Span};
 ///
 /// Methods come in three kinds: `handle_*` take what happened, `poll_verdict` gives what changed (call it after each
 /// `handle_*` until it gives none), all others answer questions. Every `handle_*` but `handle_revoke` takes the clock;
-/// [`Engine::next_deadline`] says when `handle_tick` is due.
+/// [`Engine::next_deadline`] says when `handle_tick` is due. Over several partitions ask [`Engine::must_wait`] before each event.
 ///
 /// What holds at every moment: `lower <= true <= upper` for every count; a key whose count in a window reaches a threshold
 /// and [`KeyspaceStatus::recall_above`] is at least suspect; nothing is said to be hot on a count that is not proved. Counts
@@ -23,7 +23,7 @@ use crate::units::{Estimate, EventTime, Partition, Span};
 #[derive(Debug)]
 pub struct Engine {
     keyspaces: Vec<Keyspace>,
-    time: Watermark,
+    pub(super) time: Watermark,
     out: Outbox,
     memory_bytes: Vec<u64>,
     longest: Span,
@@ -102,7 +102,7 @@ impl Engine {
         let warm = self.keyspaces.iter().filter(|keyspace| keyspace.is_warm());
         let panes = warm.filter_map(|keyspace| EventTime::from_millis(keyspace.next_pane_ms()).ok());
         let carried = panes.min().and_then(|newest| self.time.clock_at(newest));
-        self.time.next_idle().into_iter().chain(carried).min()
+        self.time.next_change().into_iter().chain(carried).min()
     }
 
     /// The oldest change that has not been fetched.
@@ -146,7 +146,11 @@ impl Engine {
     #[must_use]
     pub fn condition(&self) -> Condition {
         let newest = self.time.newest();
+        let completeness = self.time.completeness();
         Condition {
+            incomplete: !completeness.is_whole() || self.time.was_taken_within(self.longest),
+            completeness,
+            lag: self.time.lag(),
             warming_up: newest
                 .is_none_or(|newest| self.keyspaces.iter().any(|keyspace| keyspace.is_warming_up(newest))),
             catching_up: self.time.is_catching_up(self.longest),
@@ -195,7 +199,7 @@ impl Engine {
         counting.saturating_add((MAX_VERDICTS * size_of::<Verdict>()) as u64)
     }
 
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         if let (Some(newest), Some(watermark)) = (self.time.newest(), self.time.watermark()) {
             for keyspace in &mut self.keyspaces {
                 keyspace.advance(newest, watermark, &mut self.out);

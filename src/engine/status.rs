@@ -9,8 +9,8 @@ pub struct Progress {
     pub partition: Partition,
     /// The next record to read.
     pub position: Offset,
-    /// One past the last record that exists.
-    pub end: Offset,
+    /// One past the last record that exists; none while nobody knows, as with no broker.
+    pub end: Option<Offset>,
     /// Reading is paused on purpose: the partition holds event time back and is never idle.
     pub paused: bool,
 }

@@ -116,14 +116,55 @@ pub struct Condition {
     pub warming_up: bool,
     /// A partition has unread records and its event time is behind the clock by more than a window.
     pub catching_up: bool,
+    /// Something is missing from the counts: a partition that exists is not counted here, is waited for no longer, or was taken away
+    /// within the longest window.
+    pub incomplete: bool,
+    /// Partitions that are counted, of those that exist.
+    pub completeness: Completeness,
+    /// Unread records over all partitions; none while the end of one is unknown.
+    pub lag: Option<u64>,
     /// Event time up to which all is counted; none before the first event.
     pub watermark: Option<EventTime>,
 }
 
 impl Condition {
-    /// True when decisions may be taken.
+    /// Nothing has been seen.
+    pub const COLD: Self = Self {
+        warming_up: true,
+        catching_up: false,
+        incomplete: true,
+        completeness: Completeness { counted: 0, exist: 0 },
+        lag: None,
+        watermark: None,
+    };
+
+    /// True when decisions may be taken: what is counted is all there is, up to now, over whole windows.
     #[must_use]
     pub const fn is_settled(&self) -> bool {
-        !self.warming_up && !self.catching_up
+        !self.warming_up && !self.catching_up && !self.incomplete
+    }
+}
+
+/// Partitions whose records are counted, of those that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completeness {
+    /// Counted here.
+    pub counted: usize,
+    /// In the topic.
+    pub exist: usize,
+}
+
+impl Completeness {
+    /// True when every partition is counted; false when none exists.
+    #[must_use]
+    pub const fn is_whole(self) -> bool {
+        self.exist > 0 && self.counted >= self.exist
+    }
+
+    /// The counted part, from 0 to 1; 0 when none exists.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "numbers of partitions are far below 2^53")]
+    pub fn share(self) -> f64 {
+        if self.exist == 0 { 0.0 } else { self.counted.min(self.exist) as f64 / self.exist as f64 }
     }
 }

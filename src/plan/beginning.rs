@@ -112,7 +112,7 @@ impl Beginning<'_> {
         let splits_more = matches!(change, Change::Split(_));
         if settings.mode == Mode::Observe {
             Some(Hindrance::Observed)
-        } else if !view.world.condition.is_settled() || change.cools() && !view.absence_counts() {
+        } else if !view.world.condition.is_settled() {
             Some(Hindrance::Unsettled)
         } else if budget.freeze {
             Some(Hindrance::Frozen)

@@ -45,7 +45,7 @@ impl Memory {
             let refused_at = if refused { Some(view.now) } else { seen.refused_at };
             self.newest.insert(key.clone(), Seen { refused_at, ..seen });
         }
-        let (now, trusted) = (view.now, view.absence_counts());
+        let (now, trusted) = (view.now, view.world.condition.is_settled());
         self.cool_since.retain(|key, _| table.plan(key).is_some() || table.advice(key).is_some());
         for key in table.plans().map(|(key, _)| key).chain(table.advised().map(|(key, _)| key)) {
             // A suspect may be hot: only what is neither counts as cool, and only while all of it is counted.

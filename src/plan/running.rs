@@ -113,7 +113,6 @@ impl Running<'_> {
         let splits_more = entry.record.read == [Layout::BARE];
         let may_begin = view.world.condition.is_settled()
             && !view.budget.freeze
-            && (!cools || view.absence_counts())
             && view.over_budget(Mode::Auto, splits_more, cools).is_none();
         if !approved || !may_begin {
             return Need::Wait(Wait::Approval);

@@ -116,11 +116,6 @@ impl<'a> View<'a> {
         self.world.shards.get(hot.keyspace).map_or(&[], Vec::as_slice)
     }
 
-    /// True when a key that is not reported hot is not hot: all input is counted, and up to now.
-    pub(super) fn absence_counts(&self) -> bool {
-        self.world.condition.is_settled() && self.world.completeness >= 1.0
-    }
-
     /// True when the hot key's load, with headroom, would fit in half of the buckets that its writes go to, with room to spare.
     pub(super) fn fits_in_half(&self, key: &PlanKey, record: &PlanRecord) -> bool {
         let half = record.write.map_or(1, Layout::buckets) / 2;

@@ -23,8 +23,6 @@ pub struct World<'a> {
     pub next: Version,
     /// For each input partition the offset up to which was counted.
     pub end_offsets: &'a BTreeMap<Partition, Offset>,
-    /// Input partitions with fresh counts / partitions that exist, from 0 to 1.
-    pub completeness: f64,
     /// Hash of the configuration: 16 hexadecimal digits.
     pub config_hash: &'a str,
 }

@@ -13,7 +13,7 @@ use crate::input::Decoder;
 use crate::observe::Readiness;
 use crate::source::{KafkaSource, Progress, SourceEvent, Watchdog};
 use crate::telemetry::{Events, KafkaErrorClass, Latch, Rebalance, Telemetry};
-use crate::units::{EventTime, Offset, Partition, Span};
+use crate::units::{EventTime, Partition, Span};
 
 /// Records that are handled before the engine is ticked and the numbers are handed on.
 const BATCH_RECORDS: usize = 1024;
@@ -140,6 +140,9 @@ impl Driver {
             }
             SourceEvent::TakenAway(partitions) => {
                 events.rebalance(Rebalance::Lost, &partitions);
+                // Until it is known whose they are they hold event time back: else an outage longer than the window would make their
+                // backlog too late.
+                partitions.iter().for_each(|partition| engine.handle_lost(*partition));
                 taken_away.extend(partitions);
             }
             SourceEvent::Rewound(partition, offset) => {
@@ -186,15 +189,10 @@ impl Driver {
         // Without a broker nobody knows where a partition ends: it is not idle, and event time does not run on by the clock.
         let broker_up = self.parts.source.broker_up();
         for (partition, position, end) in self.parts.source.positions() {
-            let end = end.filter(|_| broker_up).unwrap_or(Offset(i64::MAX)).max(position);
+            let end = end.filter(|_| broker_up).map(|end| end.max(position));
             self.parts.engine.handle_progress(ReadProgress { partition, position, end, paused: false }, now);
         }
-        // A partition that was lost with the session holds event time back like one with unread records, until it is known whose it
-        // is: else an outage longer than the window would make its backlog too late.
-        for &partition in &self.taken_away {
-            let progress = ReadProgress { partition, position: Offset(0), end: Offset(i64::MAX), paused: false };
-            self.parts.engine.handle_progress(progress, now);
-        }
+        self.parts.engine.handle_partitions(self.parts.source.partitions_known());
         self.parts.engine.handle_tick(now);
         let took_ns = self.parts.clock.elapsed_ns().saturating_sub(begin_ns);
         self.telemetry.observe_tick(Duration::from_nanos(took_ns));
@@ -221,13 +219,11 @@ impl Driver {
         let longest =
             |(index, (_, windows)): (usize, &(String, usize))| engine.shard_loads(index, windows.saturating_sub(1));
         let positions = self.parts.source.positions();
-        let known = self.parts.source.partitions_known().max(positions.len());
         let heat = Heat {
             hot: (0..keyspaces.len()).flat_map(|keyspace| engine.hot_keys(keyspace)).collect(),
             shards: keyspaces.iter().enumerate().map(longest).collect(),
             condition: engine.condition(),
             end_offsets: positions.iter().map(|(partition, position, _)| (*partition, *position)).collect(),
-            completeness: share_of(positions.len(), known),
         };
         self.parts.exchange.put_heat(heat);
     }
@@ -271,9 +267,4 @@ impl Driver {
             }
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of partitions are far below 2^53")]
-fn share_of(part: usize, whole: usize) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -18,8 +18,6 @@ pub(super) struct Heat {
     pub(super) condition: Condition,
     /// For each input partition the offset up to which was counted.
     pub(super) end_offsets: BTreeMap<Partition, Offset>,
-    /// Input partitions that are counted here / partitions that exist.
-    pub(super) completeness: f64,
 }
 
 /// What the leader's loop knows.
@@ -49,9 +47,8 @@ impl Exchange {
         let heat = Heat {
             hot: Vec::new(),
             shards: vec![Vec::new(); keyspaces],
-            condition: Condition { warming_up: true, catching_up: false, watermark: None },
+            condition: Condition::COLD,
             end_offsets: BTreeMap::new(),
-            completeness: 0.0,
         };
         Self { heat: Mutex::new(Arc::new(heat)), led: Mutex::new(Arc::new(Led::default())) }
     }

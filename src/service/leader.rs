@@ -341,7 +341,6 @@ impl Leader {
             acks: &self.acks,
             next,
             end_offsets: &heat.end_offsets,
-            completeness: heat.completeness,
             config_hash: &self.parts.config_hash,
         };
         self.parts.planner.decide(&world, self.parts.clock.now())

@@ -55,6 +55,7 @@ pub(super) fn samples(
             let states = [
                 (ConditionLabel::WarmingUp, view.condition.warming_up),
                 (ConditionLabel::CatchingUp, view.condition.catching_up),
+                (ConditionLabel::Incomplete, view.condition.incomplete),
             ];
             states.iter().map(|(state, on)| sample(&[state.label()], flag(*on))).collect()
         }

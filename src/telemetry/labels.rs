@@ -131,6 +131,8 @@ closed_set! {
         WarmingUp => "warming_up",
         /// Records are unread and event time is behind the clock by more than a window.
         CatchingUp => "catching_up",
+        /// A partition that exists is not counted here, is waited for no longer, or was taken away within the longest window.
+        Incomplete => "incomplete",
     }
 }
 

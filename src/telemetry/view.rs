@@ -241,7 +241,7 @@ impl View {
     pub fn empty(keyspaces: &[KeyspaceLabels]) -> Self {
         Self {
             at: None,
-            condition: Condition { warming_up: true, catching_up: false, watermark: None },
+            condition: Condition::COLD,
             source: SourceView::default(),
             keyspaces: keyspaces.iter().map(KeyspaceView::empty).collect(),
             control: ControlView::default(),

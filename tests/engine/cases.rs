@@ -4,9 +4,52 @@ use std::collections::BTreeMap;
 
 use keyheat::engine::{Change, HotOn, Progress, RuleKind, Subject};
 use keyheat::input::{AccessEvent, Operation, Refusal};
-use keyheat::units::{Offset, Partition, Share, Span};
+use keyheat::units::{EventTime, Offset, Partition, Share, Span};
 
 use crate::oracle::{Pair, absolute, at, relative, settings, share, window};
+
+/// A15 (elastic/rally#79, gravitee-io/issues#869, Netflix/atlas#1673, allinurl/goaccess#259): seconds and microseconds taken for
+/// milliseconds, 0, -1 and the largest number. What is no time at all has no value; all others are late or in the future.
+#[test]
+fn a15_times_of_another_unit_move_nothing() {
+    for millis in [0, -1, i64::MIN, i64::MAX, 1_700_000_000_000_000] {
+        assert!(EventTime::from_millis(millis).is_err(), "{millis}");
+    }
+    let rules = [absolute(1_000.0)];
+    let run = |odd: &[EventTime]| {
+        let mut pair = Pair::new(settings(&[window(10_000, 1_000), window(60_000, 5_000)], &rules));
+        for second in 0..200i64 {
+            pair.event(second * 1_000, "A");
+            if second == 100 {
+                odd.iter().for_each(|time| pair.send(0, &AccessEvent::new(*time, b"A"), at(second * 1_000)));
+            }
+        }
+        pair
+    };
+    let seconds = EventTime::from_millis(1_700_000_000).unwrap();
+    let odd = run(&[EventTime::MIN, seconds, EventTime::MAX, EventTime::from_millis(99_999_999_999_999).unwrap()]);
+    let plain = run(&[]);
+    assert_eq!((odd.refused(Refusal::TooLate), odd.refused(Refusal::Future)), (2, 2));
+    assert_eq!(odd.engine.digest(0), plain.engine.digest(0));
+    assert_eq!(odd.engine.condition(), plain.engine.condition());
+}
+
+/// A24 (amazon-archives/aws-waf-sample#28, aws-samples/amazon-cloudfront-access-logs-queries#21): logs that come up to a day late.
+#[test]
+fn a24_events_of_twenty_hours_ago_make_nothing_hot() {
+    let mut pair = Pair::new(settings(&[window(10_000, 1_000), window(60_000, 5_000)], &[absolute(10.0)]));
+    let now_ms = 20 * 3_600_000;
+    for n in 0..5_000i64 {
+        if n % 50 == 0 {
+            pair.event(now_ms + n * 10, "live");
+        }
+        pair.send(1, &AccessEvent::new(at(n), b"old"), at(now_ms + n * 10));
+    }
+    assert_eq!((pair.refused(Refusal::TooLate), pair.engine.status(0).too_late), (5_000, 5_000));
+    assert_eq!(pair.engine.estimate(0, 1, b"old").upper, 0);
+    assert!(pair.verdicts.is_empty(), "{:?}", pair.verdicts);
+    assert_eq!(pair.engine.condition().watermark, Some(at(now_ms + 49_500 - 2_000)));
+}
 
 /// H2 (mvanhorn/printing-press-library#959): few keys are active and the busiest of them is the median.
 #[test]
@@ -51,7 +94,7 @@ fn h5_a_count_round_the_threshold_gives_one_message() {
 fn h9_a_backlog_is_counted_by_event_time() {
     let mut pair = Pair::new(settings(&[window(10_000, 1_000), window(60_000, 5_000)], &[absolute(1_000.0)]));
     let hour_ms = 3_600_000;
-    let progress = Progress { partition: Partition(0), position: Offset(0), end: Offset(360_000), paused: false };
+    let progress = Progress { partition: Partition(0), position: Offset(0), end: Some(Offset(360_000)), paused: false };
     pair.engine.handle_progress(progress, at(hour_ms));
     for n in 0..36_000i64 {
         // The clock stands still at the end of the hour while the first six minutes are read.

@@ -7,5 +7,6 @@ mod carrying;
 mod cases;
 mod merging;
 mod oracle;
+mod partitions;
 mod random;
 mod streams;

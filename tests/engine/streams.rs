@@ -235,7 +235,7 @@ fn silence_cools_by_the_clock() {
     for n in 0..200i64 {
         engine.handle_event(Partition(0), &AccessEvent::new(at(n * 10), b"k"), at(n * 10)).unwrap();
     }
-    let progress = Progress { partition: Partition(0), position: Offset(200), end: Offset(200), paused: false };
+    let progress = Progress { partition: Partition(0), position: Offset(200), end: Some(Offset(200)), paused: false };
     engine.handle_progress(progress, at(2_000));
     assert_eq!(engine.poll_verdict().map(|verdict| verdict.change), Some(Change::Hot));
     let mut ticks = 0;

@@ -140,24 +140,28 @@ fn nothing_is_withdrawn_on_incomplete_counts() {
     sim.condition.catching_up = false;
     sim.hot.clear();
     sim.pass(500);
-    sim.completeness = 0.9;
+    sim.count_of_ten(9);
     sim.pass(1200);
     assert_eq!(split_keys(&sim), 1);
-    sim.completeness = 1.0;
+    sim.count_of_ten(10);
     sim.pass(599);
     assert_eq!(split_keys(&sim), 1, "the time before the gap does not count");
     sim.pass(2);
     assert_eq!(split_keys(&sim), 0);
 }
 
-/// Heat is proved by a lower bound, so that incomplete counts do not hide it.
+/// I6: heat is proved by a lower bound on any part of the input; how many buckets it needs, its median and its share are not.
 #[test]
-fn a_hot_key_is_split_on_incomplete_counts() {
+fn nothing_is_split_on_incomplete_counts() {
     let mut sim = Sim::new(vec![settings()]);
-    sim.completeness = 0.5;
+    sim.count_of_ten(5);
     sim.hot = vec![hot("a", 700.0)];
+    sim.pass(60);
+    assert_eq!(sim.table.plans().len() + sim.table.advised().len(), 0);
+    assert_eq!(sim.planner.hindrances()[&customer("a")], Hindrance::Unsettled);
+    sim.count_of_ten(10);
     sim.settle();
-    assert!((sim.plan("a").unwrap().evidence.completeness - 0.5).abs() < 1e-9);
+    assert!((sim.plan("a").unwrap().evidence.completeness - 1.0).abs() < 1e-9);
 }
 
 /// A suspect is neither split nor cool.

@@ -52,7 +52,7 @@ fn happen(sim: &mut Sim, event: &Event) {
         Event::Refuses(router, on) => sim.routers[*router].refuses = *on,
         Event::Owner(works) => sim.owner_works = *works,
         Event::NewLeader => sim.new_leader(),
-        Event::Complete(complete) => sim.completeness = if *complete { 1.0 } else { 0.8 },
+        Event::Complete(complete) => sim.count_of_ten(if *complete { 10 } else { 8 }),
         Event::Settled(settled) => sim.condition.catching_up = !settled,
         Event::Pass(secs) => sim.now = sim.now.saturating_add(Span::from_secs(*secs)),
     }
@@ -159,7 +159,7 @@ impl Checker {
         self.migrations.push(name);
         prop_assert!(sim.condition.is_settled(), "begun while counts cannot be trusted");
         let cools = record.migration.to.buckets() < record.migration.from.buckets();
-        prop_assert!(!cools || sim.completeness >= 1.0, "cooled down on incomplete counts");
+        prop_assert!(!cools || sim.condition.completeness.is_whole(), "cooled down on incomplete counts");
         let within = |times: &[EventTime]| times.iter().filter(|at| sim.now.since(**at) < Span::from_secs(60)).count();
         prop_assert!(within(&self.begun) < self.budget.max_changes_per_minute);
         prop_assert!(!cools || within(&self.cooled) == 0, "a wave of withdrawals");
@@ -209,7 +209,7 @@ proptest! {
             router.waits_in.clear();
         }
         sim.owner_works = true;
-        sim.completeness = 1.0;
+        sim.count_of_ten(10);
         sim.condition.catching_up = false;
         sim.hot.clear();
         for _ in 0..80 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keyheat::engine::{BUCKET_COUNTERS, Condition, HotKey, Operations, Reason, RuleKind, ShardLoad};
+use keyheat::engine::{BUCKET_COUNTERS, Completeness, Condition, HotKey, Operations, Reason, RuleKind, ShardLoad};
 use keyheat::plan::{BudgetSettings, Mode, Operation, PlanSettings, Planner, ProtocolSettings, World};
 use keyheat::protocol::{
     AckTable, AckTopicKey, Applied, BackfillReport, Claim, History, KeyField, LogRecord, Nonce, PlanKey, PlanRecord,
@@ -72,6 +72,16 @@ pub(crate) struct Router {
     pub(crate) refuses: bool,
 }
 
+/// All is counted, up to now, over whole windows.
+const WHOLE: Condition = Condition {
+    warming_up: false,
+    catching_up: false,
+    incomplete: false,
+    completeness: Completeness { counted: 10, exist: 10 },
+    lag: Some(0),
+    watermark: None,
+};
+
 /// The world.
 pub(crate) struct Sim {
     pub(crate) now: EventTime,
@@ -81,7 +91,6 @@ pub(crate) struct Sim {
     pub(crate) hot: Vec<HotKey>,
     pub(crate) shards: Vec<Vec<ShardLoad>>,
     pub(crate) condition: Condition,
-    pub(crate) completeness: f64,
     pub(crate) log: Vec<LogRecord>,
     pub(crate) table: PlanTable,
     pub(crate) acks: AckTable,
@@ -117,8 +126,7 @@ impl Sim {
             budget,
             hot: Vec::new(),
             shards: vec![Vec::new()],
-            condition: Condition { warming_up: false, catching_up: false, watermark: None },
-            completeness: 1.0,
+            condition: WHOLE,
             log: Vec::new(),
             table: PlanTable::new(),
             acks: AckTable::new(),
@@ -130,6 +138,12 @@ impl Sim {
         };
         sim.new_leader();
         sim
+    }
+
+    /// Of ten partitions so many are counted.
+    pub(crate) fn count_of_ten(&mut self, counted: usize) {
+        let completeness = Completeness { counted, exist: 10 };
+        self.condition = Condition { incomplete: !completeness.is_whole(), completeness, ..self.condition };
     }
 
     /// Another publisher takes the lead, with a planner of its own.
@@ -191,7 +205,6 @@ impl Sim {
             acks: &self.acks,
             next: Version { epoch: self.epoch, seq: self.seq + 1 },
             end_offsets: &end_offsets,
-            completeness: self.completeness,
             config_hash: "5b1c00000000d2a7",
         };
         self.planner.decide(&world, self.now)

@@ -1,5 +1,6 @@
 //! Windows that slide over event time by panes: counts of all keys in bounded memory, exact counts of a few, and the watermark.
 
+mod alignment;
 mod bars;
 mod bytes;
 mod candidates;
@@ -7,6 +8,7 @@ mod detail;
 mod identity;
 mod key_counts;
 mod merge;
+mod part;
 mod portable;
 mod reading;
 mod shards;

@@ -256,6 +256,7 @@ impl Demo {
                 _ if seen.begun.is_none() => Some("starting"),
                 condition if condition.warming_up => Some("warming up"),
                 condition if condition.catching_up => Some("catching up"),
+                condition if condition.incomplete => Some("all partitions"),
                 _ => None,
             },
             migration: self.story.migration().cloned(),
