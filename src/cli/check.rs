@@ -148,7 +148,7 @@ mod tests {
         let (memory, others): (Vec<&str>, Vec<&str>) = data.lines().partition(|line| line.starts_with("memory "));
         assert!(memory[0].contains("MiB to count (client "), "{memory:?}");
         insta::assert_snapshot!(others.join("\n"), @r#"
-        keyheat.toml is good; its decisions carry config 75d754011b9e5d48
+        keyheat.toml is good; its decisions carry config a7a0ede54afdc215
 
         reads     topic 'access' as group 'keyheat' from 127.0.0.1:9092, from 72s back, so that windows are whole
         events    time "/ts", shard "/shard", request id "/request_id", operation "/op", caller "/caller", weight none
@@ -163,6 +163,24 @@ mod tests {
         topics    'access' must be there; 'keyheat.plan.v1' and 'keyheat.acks.v1' are made by keyheat topics create
         http      127.0.0.1:9464, keys shown plain
         "#);
+    }
+
+    #[test]
+    fn exact_counting_is_told_with_the_memory_that_it_takes() {
+        let exact =
+            |keys: &str| EXAMPLE.replacen("[[keyspace]]", &format!("[[keyspace]]\ncounting = \"exact\"\n{keys}"), 1);
+        let memory = |text: &str| {
+            let (_, data, _) = check("exact", text, Some(OutputFormat::Json));
+            serde_json::from_str::<Value>(&data).unwrap()["keyspaces"][0]["memory_bytes"].as_u64().unwrap()
+        };
+        let (_, data, _) = check("exact", &exact(""), None);
+        assert!(data.contains("counted exactly up to 100000 keys a pane"), "{data}");
+        assert!(memory(&exact("")) > memory(&exact("max_keys = 1000")) + (60 << 20));
+        assert!(memory(EXAMPLE) > memory(&exact("max_keys = 1000")));
+        let (status, data, _) =
+            check("exact", &EXAMPLE.replacen("[[keyspace]]", "[[keyspace]]\nmax_keys = 1000", 1), None);
+        assert_eq!(status, ExitStatus::Usage);
+        assert!(data.contains("max_keys: got 1000; has no use without counting = \"exact\""), "{data}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::check::fault_json;
 use crate::config::{KafkaSettings, KeyLabel, Loaded, Settings, Start};
 use crate::control::TopicSpec;
-use crate::engine::{Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, WindowSettings};
+use crate::engine::{CountingMode, Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, WindowSettings};
 use crate::plan::{Mapper, MapperKind, Mode, PlanSettings, ShardHash};
 use crate::protocol::client::{CONSUMER_PROPERTIES, CONTROL_CONSUMER_PROPERTIES, PRODUCER_PROPERTIES};
 use crate::protocol::{History, Writes};
@@ -87,7 +87,8 @@ impl Report {
         line("events", events_words(loaded));
         for (index, (keyspace, plan)) in settings.engine.keyspaces.iter().zip(&settings.plans).enumerate() {
             let key = used(loaded, &format!("keyspace[{index}].key"));
-            line("keyspace", format!("{}: key {key}, compared by {}", keyspace.name, hot_on_words(keyspace.hot_on)));
+            let (name, hot_on) = (&keyspace.name, hot_on_words(keyspace.hot_on));
+            line("keyspace", format!("{name}: key {key}, compared by {hot_on}{}", counting_words(keyspace)));
             for window in &keyspace.windows {
                 line(
                     "",
@@ -178,6 +179,13 @@ const fn hot_on_words(hot_on: HotOn) -> &'static str {
         HotOn::All => "all events",
         HotOn::Reads => "reads and scans",
         HotOn::Writes => "writes and deletes",
+    }
+}
+
+fn counting_words(keyspace: &KeyspaceSettings) -> String {
+    match keyspace.counting.mode {
+        CountingMode::Sketch => String::new(),
+        CountingMode::Exact { max_keys } => format!(", counted exactly up to {max_keys} keys a pane"),
     }
 }
 

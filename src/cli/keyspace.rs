@@ -69,6 +69,12 @@ pub struct KeyspaceArgs {
     /// Which operations count: all, reads, writes [default: all]
     #[arg(long, value_name = "OPERATIONS")]
     pub hot_on: Option<String>,
+    /// How keys are counted: sketch (bounds, any number of keys), exact [default: sketch]
+    #[arg(long, value_name = "MODE")]
+    pub counting: Option<String>,
+    /// Exact counting holds so many names a pane [default: 100000]
+    #[arg(long, value_name = "KEYS", requires = "counting")]
+    pub max_keys: Option<u64>,
     /// How far events may be out of order [default: 2s]
     #[arg(long, value_name = "SPAN")]
     pub disorder: Option<String>,
@@ -134,6 +140,7 @@ impl KeyspaceArgs {
         text(&mut toml, "clear", &self.clear);
         text(&mut toml, "clear_after", &self.clear_after);
         text(&mut toml, "hot_on", &self.hot_on);
+        text(&mut toml, "counting", &self.counting);
         text(&mut toml, "bucket_rate", &self.bucket_rate);
         toml.push_str(if self.bucket_rate.is_some() { "mode = \"auto\"\n" } else { "mode = \"observe\"\n" });
         if !self.window.is_empty() {
@@ -147,6 +154,7 @@ impl KeyspaceArgs {
             ("median", median.map(|times| format!("{times:?}"))),
             ("floor", self.floor.map(|events| events.to_string())),
             ("min_keys", self.min_keys.map(|keys| keys.to_string())),
+            ("max_keys", self.max_keys.map(|keys| keys.to_string())),
             ("max_buckets", self.max_buckets.map(|buckets| buckets.to_string())),
         ];
         for (name, number) in numbers {
@@ -193,7 +201,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::engine::{HotOn, Rule};
+    use crate::engine::{CountingMode, HotOn, Rule};
     use crate::plan::Mode;
     use crate::units::Span;
 
@@ -224,7 +232,7 @@ mod tests {
         let line = "--format json --key {/a}:{/b} --time /when --shard /s --request-id /r --operation /o --caller /c --weight /w \
                     --window 20s/2s --window 60s/10s --rate 50/s --median 4 --floor 7 --share 2% --min-keys 3 --clear 0.5 \
                     --clear-after 10s --hot-on writes --disorder 1s --max-ahead 3s --idle-timeout 4s --bucket-rate 10/s \
-                    --max-buckets 8";
+                    --max-buckets 8 --counting exact --max-keys 500";
         let settings = settings(line).unwrap();
         let keyspace = &settings.engine.keyspaces[0];
         assert_eq!(settings.input.keys[0].to_string(), "{/a}:{/b}");
@@ -241,6 +249,7 @@ mod tests {
         let secs = [time.disorder, time.max_ahead, time.idle_timeout].map(|span| span.as_millis() / 1000);
         assert_eq!(secs, [1, 3, 4]);
         assert_eq!((settings.plans[0].mode, settings.plans[0].max_buckets), (Mode::Auto, 8));
+        assert_eq!(keyspace.counting.mode, CountingMode::Exact { max_keys: 500 });
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::rules;
 use super::section::Section;
 use super::seed::Seed;
 use super::windows::{DEFAULT_WINDOWS, MAX_PANES, check_pair};
-use crate::engine::{CountingSettings, HotOn, KeyspaceSettings, TimeSettings, WindowSettings};
+use crate::engine::{CountingMode, CountingSettings, HotOn, KeyspaceSettings, TimeSettings, WindowSettings};
 use crate::input::{MAX_KEYSPACES, Template};
 use crate::plan::{Mapper, Mode, PlanSettings};
 use crate::protocol::{History, MAX_BUCKETS, Writes};
@@ -29,6 +29,8 @@ const NAME: Text = Text {
     },
 };
 const HOT_ON: Choice<HotOn> = Choice(&[("all", HotOn::All), ("reads", HotOn::Reads), ("writes", HotOn::Writes)]);
+/// Names of the counting modes.
+const COUNTING: Choice<bool> = Choice(&[("sketch", false), ("exact", true)]);
 const MODE: Choice<Mode> = Choice(&[("observe", Mode::Observe), ("propose", Mode::Propose), ("auto", Mode::Auto)]);
 const WRITES: Choice<Writes> =
     Choice(&[("insert", Writes::Insert), ("versioned", Writes::Versioned), ("update", Writes::Update)]);
@@ -155,7 +157,7 @@ fn shape(section: &Section<'_, '_>, seed: u64) -> CountingSettings {
         max_candidates: whole("candidates", 16, 1 << 20, default.max_candidates),
         max_protected: whole("protected", 1, 100_000, default.max_protected),
         sample_k: whole("sample", 64, 1 << 20, default.sample_k),
-        mode: default.mode,
+        mode: counting_mode(section),
     };
     if section.are_sound(&["protected", "candidates"]) && counting.max_protected > counting.max_candidates {
         let name = if section.has("protected") { "protected" } else { "candidates" };
@@ -166,6 +168,18 @@ fn shape(section: &Section<'_, '_>, seed: u64) -> CountingSettings {
         section.fault(name, rule, "keys that are never evicted are candidates too");
     }
     counting
+}
+
+fn counting_mode(section: &Section<'_, '_>) -> CountingMode {
+    let kind = Whole { min: 64, max: 1 << 20 };
+    if section.or("counting", &COUNTING, false) {
+        let max_keys = section.or("max_keys", &kind, 100_000);
+        return CountingMode::Exact { max_keys: usize::try_from(max_keys).unwrap_or(usize::MAX) };
+    }
+    if section.optional("max_keys", &kind).is_some() && section.are_sound(&["counting"]) {
+        section.fault("max_keys", "has no use without counting = \"exact\"", "set that, or leave this out");
+    }
+    CountingMode::Sketch
 }
 
 fn plan(section: &Section<'_, '_>, name: &str, seed: Seed, mapper: Option<Mapper>) -> PlanSettings {

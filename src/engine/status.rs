@@ -42,6 +42,8 @@ pub struct KeyspaceStatus {
     pub protected_cut: u64,
     /// Events whose shard's name found no room or was too long.
     pub shards_cut: u64,
+    /// In exact mode: panes with more names than their map holds, in which counts are bounds; each window's panes count.
+    pub exact_panes_cut: u64,
     /// Verdicts that nobody fetched in time.
     pub verdicts_cut: u64,
     /// The most bytes that the keyspace takes.
@@ -63,4 +65,7 @@ pub struct WindowStatus {
     pub threshold: Option<u64>,
     /// See [`KeyspaceStatus::recall_above`], for this window.
     pub recall_above: Option<u64>,
+    /// The window with its slack holds 2^32 events or more: counters may have wrapped. Then every upper bound is the number of the
+    /// window's events, and no key is promised to be found.
+    pub wrapped: bool,
 }

@@ -178,6 +178,7 @@ catalogue! {
 
     Condition "keyheat_condition" Gauge, [closed("condition", ConditionLabel::LABELS)], "1 while this state makes decisions wait.";
     WindowEvents "keyheat_window_events" Gauge, [KEYSPACE, WINDOW], "Events in the window.";
+    WindowWrapped "keyheat_window_wrapped" Gauge, [KEYSPACE, WINDOW], "1 while the window holds 2^32 events or more: upper bounds are all its events, and hot keys may be missed.";
     DistinctKeys "keyheat_distinct_keys" Gauge, [KEYSPACE, WINDOW, BOUND], "Distinct keys in the window, between both bounds.";
     MedianEvents "keyheat_median_events" Gauge, [KEYSPACE, WINDOW, BOUND], "Median of events over the active keys of the window, between both bounds; 0 while there is none.";
     Candidates "keyheat_candidates" Gauge, [KEYSPACE], "Keys with exact counters of their own.";

@@ -102,6 +102,10 @@ fn keyspace_samples(metric: Metric, settings: &TelemetrySettings, view: &View, k
             let of = |window: &super::WindowView| sample(&[name, &window.length.to_string()], to_f64(window.events));
             keyspace.windows.iter().map(of).collect()
         }
+        Metric::WindowWrapped => {
+            let of = |window: &super::WindowView| sample(&[name, &window.length.to_string()], flag(window.wrapped));
+            keyspace.windows.iter().map(of).collect()
+        }
         Metric::DistinctKeys => window_bounds(keyspace, |window| window.distinct_keys),
         Metric::MedianEvents => window_bounds(keyspace, |window| window.median.unwrap_or_default()),
         Metric::Candidates => single(count(keyspace.candidates)),

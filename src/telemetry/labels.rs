@@ -191,6 +191,8 @@ closed_set! {
         Protected => "protected",
         /// Events whose shard's name found no room or was too long.
         Shards => "shards",
+        /// Panes with more names than exact counting has room for.
+        ExactPanes => "exact_panes",
         /// Verdicts that nobody fetched in time.
         Verdicts => "verdicts",
     }

@@ -110,6 +110,8 @@ pub struct WindowView {
     pub distinct_keys: Estimate,
     /// The median over active keys; none while there is none.
     pub median: Option<Estimate>,
+    /// It holds so many events that counters may have wrapped: upper bounds are all its events.
+    pub wrapped: bool,
 }
 
 /// A hot or suspect key.
@@ -267,8 +269,13 @@ impl KeyspaceView {
     /// A keyspace in which nothing was counted.
     #[must_use]
     pub fn empty(labels: &KeyspaceLabels) -> Self {
-        let window =
-            |length: &Span| WindowView { length: *length, events: 0, distinct_keys: Estimate::exact(0), median: None };
+        let window = |length: &Span| WindowView {
+            length: *length,
+            events: 0,
+            distinct_keys: Estimate::exact(0),
+            median: None,
+            wrapped: false,
+        };
         Self {
             name: labels.name.clone(),
             windows: labels.windows.iter().map(window).collect(),
@@ -298,6 +305,7 @@ impl KeyspaceView {
             events: window.events,
             distinct_keys: window.keys,
             median: window.median,
+            wrapped: window.wrapped,
         };
         let least_threshold = status.windows.iter().filter_map(|window| window.threshold).min();
         let labels = KeyspaceLabels {
@@ -312,7 +320,13 @@ impl KeyspaceView {
             hot_keys: status.hot,
             suspect_keys: status.suspect,
             known_shards: status.shards,
-            cuts: [status.candidates_cut, status.protected_cut, status.shards_cut, status.verdicts_cut],
+            cuts: [
+                status.candidates_cut,
+                status.protected_cut,
+                status.shards_cut,
+                status.exact_panes_cut,
+                status.verdicts_cut,
+            ],
             memory_bytes: status.memory_bytes,
             ..Self::empty(&labels)
         }
@@ -414,6 +428,7 @@ mod tests {
             median: Some(Estimate::exact(3)),
             threshold: Some(20),
             recall_above: None,
+            wrapped: true,
         };
         let view = KeyspaceView::from_status(
             "customer",
@@ -430,13 +445,15 @@ mod tests {
                 candidates_cut: 1,
                 protected_cut: 2,
                 shards_cut: 3,
-                verdicts_cut: 4,
+                exact_panes_cut: 4,
+                verdicts_cut: 5,
                 memory_bytes: 1 << 20,
             },
         );
         assert_eq!((view.name.as_str(), view.admission_level, view.recall_above), ("customer", 3, Some(25)));
         assert_eq!((view.hot_keys, view.suspect_keys, view.known_shards, view.candidates), (2, 1, 3, 5));
-        assert_eq!((view.cuts, view.memory_bytes, view.windows[0].events), ([1, 2, 3, 4], 1 << 20, 900));
+        assert_eq!((view.cuts, view.memory_bytes, view.windows[0].events), ([1, 2, 3, 4, 5], 1 << 20, 900));
+        assert!(view.windows[0].wrapped);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 mod bounds;
 mod carrying;
 mod cases;
+mod exact;
 mod merging;
 mod oracle;
 mod partitions;
 mod random;
 mod streams;
+mod wrapping;

@@ -199,13 +199,14 @@ fn query_faults(dashboard: &Dashboard, faults: &mut Vec<String>) {
 }
 
 /// Metrics that no panel shows, and why.
-const NOT_SHOWN: [(Metric, &str); 7] = [
+const NOT_SHOWN: [(Metric, &str); 8] = [
     (Metric::BuildInfo, "variables ask for it"),
     (Metric::BytesRead, "for those who pay by the byte"),
     (Metric::PartitionPosition, "runbooks ask for it"),
     (Metric::ProcessStart, "restarts show as resets of counters"),
     (Metric::LastTick, "an alert watches it"),
     (Metric::Watermark, "its lag is shown"),
+    (Metric::WindowWrapped, "recall, which is then lost, is shown and an alert watches it"),
     (Metric::ControlSeq, "the epoch is shown, the API has both"),
 ];
 

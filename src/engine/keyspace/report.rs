@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use super::super::rules::Seen;
+use super::super::settings::CountingMode;
 use super::super::sketch::{Median, distinct_bounds, key_hash};
 use super::super::status::{KeyspaceStatus, WindowStatus};
 use super::super::verdict::{BUCKET_COUNTERS, HotKey, ShardLoad};
-use super::super::window::window_ending_at;
+use super::super::window::{MAX_WINDOWS, window_ending_at};
 use super::counting::Keyspace;
 use crate::units::{Estimate, Rate};
 
 impl Keyspace {
     /// Hot keys first, then suspects, the busiest first.
     pub(crate) fn hot_keys(&self) -> Vec<HotKey> {
+        let wraps = self.wraps();
         let shortest = self.settings.windows.first().map(|window| window.length).unwrap_or_default();
         let mut keys: Vec<HotKey> = Vec::new();
         for candidate in self.candidates.iter() {
@@ -20,7 +22,7 @@ impl Keyspace {
             if heat.is_cold() {
                 continue;
             }
-            let counts = candidate.tally.head();
+            let counts = self.told(wraps, candidate.tally.head());
             let peak = if heat.is_hot() { heat.peak().max(counts[0].lower) } else { 0 };
             let detail = candidate.detail.as_deref();
             keys.push(HotKey {
@@ -47,9 +49,10 @@ impl Keyspace {
 
     /// Known shards in the newest window, the busiest first.
     pub(crate) fn shard_loads(&self, window: usize) -> Vec<ShardLoad> {
+        let wraps = self.wraps();
         let load = |shard: &super::super::window::Shard| ShardLoad {
             shard: Arc::clone(&shard.name),
-            count: shard.tally.head().get(window).copied().unwrap_or_default(),
+            count: self.told(wraps, shard.tally.head()).get(window).copied().unwrap_or_default(),
             hot_since: shard.tally.heat.hot_since(),
         };
         let mut loads: Vec<ShardLoad> = self.shards.iter().map(load).collect();
@@ -59,7 +62,9 @@ impl Keyspace {
 
     /// Candidates with the highest counts in the newest window.
     pub(crate) fn top_keys(&self, window: usize, limit: usize) -> Vec<(Arc<[u8]>, Estimate)> {
-        let count = |candidate: &super::super::window::Candidate| candidate.tally.head().get(window).copied();
+        let wraps = self.wraps();
+        let count =
+            |candidate: &super::super::window::Candidate| self.told(wraps, candidate.tally.head()).get(window).copied();
         let mut keys: Vec<_> = self
             .candidates
             .iter()
@@ -77,10 +82,25 @@ impl Keyspace {
         }
         let hash = key_hash(key, self.settings.counting.seed);
         if let Some(candidate) = self.candidates.get(self.candidates.find(hash, key)) {
-            return candidate.tally.head()[window];
+            return self.told(self.wraps(), candidate.tally.head())[window];
         }
         let (from, to) = window_ending_at(&self.timeline, window, self.timeline.mark(window).head);
         self.counts.window_bound(&self.timeline, window, from, to, hash)
+    }
+
+    /// Which windows hold so many events that counters of 32 bits may have wrapped.
+    fn wraps(&self) -> [bool; MAX_WINDOWS] {
+        [0, 1].map(|window| window < self.timeline.windows() && self.counts.wraps(&self.timeline, window))
+    }
+
+    /// Where counters may have wrapped nothing but the number of all events bounds a count from above.
+    fn told(&self, wraps: [bool; MAX_WINDOWS], mut counts: [Estimate; MAX_WINDOWS]) -> [Estimate; MAX_WINDOWS] {
+        for window in 0..MAX_WINDOWS {
+            if wraps[window] {
+                counts[window].upper = self.head_events[window];
+            }
+        }
+        counts
     }
 
     /// A digest of all panes: equal for the same events in any order.
@@ -117,6 +137,10 @@ impl Keyspace {
             candidates_cut: self.candidates_cut,
             protected_cut: self.protected_cut,
             shards_cut: self.shards.cut(),
+            exact_panes_cut: match self.settings.counting.mode {
+                CountingMode::Exact { .. } => self.counts.unlisted(),
+                CountingMode::Sketch => 0,
+            },
             verdicts_cut,
             memory_bytes,
         }
@@ -125,13 +149,19 @@ impl Keyspace {
     fn window_status(&self, window: usize) -> WindowStatus {
         let threshold = self.levels.least(window, self.head_events[window]);
         let complete = self.admission.complete_above(window, self.oldest_short(window));
+        let wrapped = self.counts.wraps(&self.timeline, window);
         WindowStatus {
             length: self.levels.length(window),
             events: self.head_events[window],
             keys: self.facts[window].keys,
             median: self.facts[window].median.map(Median::estimate),
             threshold: (threshold < u64::MAX).then_some(threshold),
-            recall_above: (threshold < u64::MAX && complete > threshold).then_some(complete),
+            recall_above: if wrapped {
+                Some(complete.max(self.head_events[window]))
+            } else {
+                (threshold < u64::MAX && complete > threshold).then_some(complete)
+            },
+            wrapped,
         }
     }
 }

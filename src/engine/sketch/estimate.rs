@@ -18,6 +18,9 @@ pub(crate) struct Median {
 }
 
 impl Median {
+    /// Nothing is known but that every count is at least 1.
+    pub(crate) const UNKNOWN: Self = Self { lower_doubled: 2, upper_doubled: u64::MAX / 2 };
+
     /// The bounds as whole counts, rounded outwards.
     pub(crate) const fn estimate(self) -> Estimate {
         Estimate { lower: self.lower_doubled / 2, upper: self.upper_doubled.div_ceil(2) }
@@ -73,7 +76,7 @@ pub(crate) fn median_bounds(counts: &mut [u64], complete: bool) -> Option<Median
     let high = ((n / 2.0 + spread).ceil() as usize).saturating_add(1);
     if low < 0.0 || high > last {
         // Too few for any bound on the upper side but none that is known: every count is at least 1.
-        return Some(Median { lower_doubled: 2, upper_doubled: u64::MAX / 2 });
+        return Some(Median::UNKNOWN);
     }
     let lower = *counts.select_nth_unstable(low as usize).1;
     let upper = *counts.select_nth_unstable(high).1;

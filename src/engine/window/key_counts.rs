@@ -102,6 +102,8 @@ pub(crate) struct Facts {
 pub(crate) struct KeyCounts {
     pub(super) sketch: CountMin,
     pub(super) rings: [Vec<Pane>; MAX_WINDOWS],
+    /// Panes that closed with more names than they list, or got them later.
+    unlisted: u64,
     scratch: HashTable<(u64, u64)>,
 }
 
@@ -113,7 +115,7 @@ impl KeyCounts {
             (0..panes).map(|_| Pane::new(settings.listed())).collect()
         };
         let rows = Rows::new(settings.depth, settings.width_log2, settings.seed);
-        Self { sketch: CountMin::new(rows), rings: [ring(0), ring(1)], scratch: HashTable::new() }
+        Self { sketch: CountMin::new(rows), rings: [ring(0), ring(1)], unlisted: 0, scratch: HashTable::new() }
     }
 
     /// The most bytes that this structure takes.
@@ -158,7 +160,9 @@ impl KeyCounts {
                 && let Some(pane) = self.rings[window].get_mut(slot)
             {
                 pane.events += 1;
+                let listed = pane.sample.is_complete();
                 pane.add(self.sketch.rows(), hash);
+                self.unlisted += u64::from(listed && !pane.sample.is_complete());
             }
         }
         self.sketch.add_closed(hash, place.counted[0], place.counted[1])
@@ -206,6 +210,11 @@ impl KeyCounts {
         Estimate { upper: sum.upper.min(total), ..sum }
     }
 
+    /// Panes since the start with more names than they list: counts in them are bounds.
+    pub(crate) const fn unlisted(&self) -> u64 {
+        self.unlisted
+    }
+
     /// True when the panes of a window that still matter hold so many events that its totals may have wrapped.
     pub(crate) fn wraps(&self, timeline: &Timeline, window: usize) -> bool {
         let mark = timeline.mark(window);
@@ -225,9 +234,12 @@ impl KeyCounts {
             self.sketch.close_listed(pane.sample.iter());
         } else {
             self.sketch.close(&mut pane.table);
+            self.unlisted += 1;
         }
         if let Some(coarse) = long.get_mut(timeline.ring_slot(1, timeline.long_pane(head))) {
+            let listed = coarse.sample.is_complete();
             coarse.fold(self.sketch.rows(), pane);
+            self.unlisted += u64::from(listed && !coarse.sample.is_complete());
         }
     }
 
@@ -297,6 +309,7 @@ impl KeyCounts {
 
 fn facts_of<'a>(panes: impl Iterator<Item = &'a Pane> + Clone, scratch: &mut HashTable<(u64, u64)>) -> Facts {
     let theta = panes.clone().map(|pane| pane.sample.theta()).min().unwrap_or(u64::MAX);
+    let wrapped = panes.clone().any(|pane| pane.events >= WRAPS_AT);
     scratch.clear();
     for (hash, count) in panes.flat_map(|pane| pane.sample.iter()).filter(|entry| entry.0 <= theta) {
         let spread = hash.rotate_left(32);
@@ -307,9 +320,12 @@ fn facts_of<'a>(panes: impl Iterator<Item = &'a Pane> + Clone, scratch: &mut Has
             }
         }
     }
+    let keys = distinct_bounds(scratch.len(), theta);
+    if wrapped {
+        return Facts { keys, median: (!scratch.is_empty()).then_some(Median::UNKNOWN) };
+    }
     let mut counts: Vec<u64> = scratch.iter().map(|entry| entry.1).collect();
-    let complete = theta == u64::MAX;
-    Facts { keys: distinct_bounds(counts.len(), theta), median: median_bounds(&mut counts, complete) }
+    Facts { keys, median: median_bounds(&mut counts, theta == u64::MAX) }
 }
 
 /// The newest window of closed panes that ends at `to`.

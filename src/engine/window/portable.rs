@@ -199,6 +199,13 @@ impl Window {
         self.left_out.get(window).copied().unwrap_or(0)
     }
 
+    /// True when the window with its slack holds 2^32 events or more: counters may have wrapped, and every upper bound is the number
+    /// of the window's events.
+    #[must_use]
+    pub fn is_wrapped(&self, window: usize) -> bool {
+        window < self.windows() && self.counts.wraps(&self.timeline, window)
+    }
+
     /// Shards that merges left out for want of room.
     #[must_use]
     pub const fn shards_cut(&self) -> u64 {

@@ -113,6 +113,7 @@ struct Window {
     events: u64,
     distinct_keys: Estimate,
     median: Option<Estimate>,
+    wrapped: bool,
 }
 
 #[derive(Serialize)]
@@ -196,6 +197,7 @@ impl Keyspace {
             events: window.events,
             distinct_keys: window.distinct_keys,
             median: window.median,
+            wrapped: window.wrapped,
         };
         Self {
             keyspace: view.name.clone(),
