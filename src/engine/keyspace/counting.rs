@@ -106,30 +106,59 @@ impl Keyspace {
     /// Counts an event on a key. Call `advance` with the event's own time before.
     pub(crate) fn add(&mut self, key: &[u8], event: &AccessEvent<'_>, newest: EventTime, out: &mut Outbox) {
         let time_ms = event.time.as_millis();
+        if time_ms < self.timeline.head_from_ms() {
+            return self.add_late(key, event, newest, out);
+        }
+        let hash = key_hash(key, self.settings.counting.seed);
+        let shard = self.shards.see(event.shard, time_ms, &self.timeline);
+        let mut slot = self.candidates.find(hash, key);
+        if compares(self.settings.hot_on, event.operation) {
+            self.head_events.iter_mut().take(self.timeline.windows()).for_each(|events| *events += 1);
+            self.ever.add(hash, 1);
+            let estimates = self.counts.add_open(&self.timeline, hash);
+            if let Some(at) = shard
+                && self.shards.add_open(at)
+            {
+                self.look_at_shard(at, newest, out);
+            }
+            match slot.map(|at| (at, self.candidates.add_open(at))) {
+                Some((at, true)) => self.look_at_key(at, newest, out),
+                None if self.admission.admits(estimates, [true; MAX_WINDOWS]) => {
+                    slot = self.admit(key, hash, estimates, newest, out);
+                }
+                _ => {}
+            }
+        }
+        if let Some(candidate) = slot.and_then(|at| self.candidates.get_mut(at)) {
+            candidate.note_open(self.timeline.generation(), &request(event, &self.shards, shard));
+        }
+    }
+
+    /// Counts an event of a closed pane in that pane.
+    #[cold]
+    fn add_late(&mut self, key: &[u8], event: &AccessEvent<'_>, newest: EventTime, out: &mut Outbox) {
+        let time_ms = event.time.as_millis();
         let place = self.timeline.place(time_ms);
         if !(place.counted[0] || place.counted[1]) {
             self.too_late += 1;
             return;
         }
         let hash = key_hash(key, self.settings.counting.seed);
-        let compared = compares(self.settings.hot_on, event.operation);
         let shard = self.shards.see(event.shard, time_ms, &self.timeline);
         let mut slot = self.candidates.find(hash, key);
-        if compared {
+        if compares(self.settings.hot_on, event.operation) {
             for (events, in_head) in self.head_events.iter_mut().zip(place.in_head) {
                 *events += u64::from(in_head);
             }
             self.ever.add(hash, 1);
-            let estimates = self.counts.add(&self.timeline, hash, &place);
+            let estimates = self.counts.add_late(&self.timeline, hash, &place);
             if let Some(at) = shard
-                && self.shards.add(at, &place)
+                && self.shards.add_late(at, &place)
             {
                 self.look_at_shard(at, newest, out);
             }
-            match slot {
-                Some(at) if self.candidates.get_mut(at).is_some_and(|candidate| candidate.tally.add(&place)) => {
-                    self.look_at_key(at, newest, out);
-                }
+            match slot.and_then(|at| Some((at, self.candidates.get_mut(at)?.tally.add_late(&place)))) {
+                Some((at, true)) => self.look_at_key(at, newest, out),
                 None if self.admission.admits(estimates, place.counted) => {
                     slot = self.admit(key, hash, estimates, newest, out);
                 }
@@ -137,9 +166,8 @@ impl Keyspace {
             }
         }
         if let Some(candidate) = slot.and_then(|at| self.candidates.get_mut(at)) {
-            let shard = shard.and_then(|at| self.shards.name(at));
-            let request = Request { operation: event.operation, shard, caller: event.caller, id: event.request_id };
-            candidate.note(&self.timeline, &place, generation(&self.timeline), &request);
+            let request = request(event, &self.shards, shard);
+            candidate.note_late(&self.timeline, &place, self.timeline.generation(), &request);
         }
     }
 
@@ -160,15 +188,15 @@ impl Keyspace {
             self.admission.promise(estimates.map(u64::from));
             return None;
         }
-        let at = self.insert(key, hash);
+        let at = self.insert(key, hash, newest);
         self.look_at_key(at, newest, out);
         Some(at)
     }
 
-    fn insert(&mut self, key: &[u8], hash: u64) -> usize {
+    fn insert(&mut self, key: &[u8], hash: u64, newest: EventTime) -> usize {
         let (counts, timeline) = (&self.counts, &self.timeline);
         let tally = Tally::with_past(timeline, |window, pane| counts.bound(timeline, window, pane, hash));
-        self.candidates.insert(Candidate::new(key, hash, tally, timeline))
+        self.candidates.insert(Candidate::new(key, hash, tally, timeline, newest))
     }
 
     /// Replaces the list of planned keys: they are candidates whatever their count and are never evicted.
@@ -238,6 +266,8 @@ impl Keyspace {
     /// Closes the open pane and opens the next.
     fn step_head(&mut self, out: &mut Outbox) {
         self.counts.close(&self.timeline);
+        self.candidates.iter_mut().for_each(|candidate| candidate.settle(&self.timeline));
+        self.shards.iter_mut().for_each(|shard| shard.tally.settle(&self.timeline));
         let head = self.timeline.mark(0).head;
         let long_ends = self.timeline.has_long() && self.timeline.long_pane(head + 1) != self.timeline.long_pane(head);
         let facts = self.facts_now(long_ends);
@@ -370,9 +400,15 @@ impl Keyspace {
     }
 }
 
-/// The number of whole longest windows since the epoch.
-pub(super) fn generation(timeline: &Timeline) -> i64 {
-    timeline.head_from_ms().div_euclid(timeline.longest().window_ms())
+/// What the event says of the request behind it.
+fn request<'a>(event: &'a AccessEvent<'_>, shards: &'a Shards, shard: Option<usize>) -> Request<'a> {
+    Request {
+        operation: event.operation,
+        weight: event.weight,
+        shard: shard.and_then(|at| shards.name(at)),
+        caller: event.caller,
+        id: event.request_id,
+    }
 }
 
 /// True when events of this operation are compared with thresholds.

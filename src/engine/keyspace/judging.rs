@@ -4,7 +4,7 @@ use super::super::outbox::Outbox;
 use super::super::rules::Seen;
 use super::super::verdict::{Change, Reason, Subject, Verdict};
 use super::super::window::{Candidate, Detail, MAX_DETAILS, MAX_WINDOWS, Timeline};
-use super::counting::{Keyspace, generation};
+use super::counting::Keyspace;
 use crate::units::EventTime;
 
 /// A full table gives up this part of its room at once, so that the work of making room is spread over many events.
@@ -23,7 +23,7 @@ impl Keyspace {
         if candidate.detail.is_none() && self.details < room {
             let uppers = seen.counts.map(|count| count.upper);
             if self.admission.reaches(uppers, 0.5) || !candidate.tally.heat.is_cold() {
-                let detail = Detail::new(&candidate.key, self.settings.plan_seed, generation(&self.timeline));
+                let detail = Detail::new(&candidate.key, self.settings.plan_seed, self.timeline.generation());
                 candidate.detail = Some(Box::new(detail));
                 self.details += 1;
             }

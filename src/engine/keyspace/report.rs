@@ -32,7 +32,7 @@ impl Keyspace {
                 reason: heat.reason(&self.levels, &Seen { counts, events: self.head_events }),
                 peak: Rate::of(peak, shortest),
                 rate: Rate::of(counts[0].lower, shortest),
-                operations: candidate.operations(&self.timeline),
+                operations: candidate.requests(&self.timeline).operations(),
                 shards: detail.map(super::super::window::Detail::shards).unwrap_or_default(),
                 callers: detail.map(super::super::window::Detail::callers).unwrap_or_default(),
                 buckets: detail.map_or_else(|| Box::new([0; BUCKET_COUNTERS]), super::super::window::Detail::buckets),

@@ -1,6 +1,6 @@
 //! Count-min with two running totals in one cell, and the table of one closed pane.
 
-use super::hash::Rows;
+use super::hash::{Rows, as_index};
 
 /// Adds one event to the shorter window's total.
 const SHORT: u64 = 1;
@@ -89,11 +89,21 @@ impl CountMin {
     #[inline]
     pub(crate) fn add_open(&mut self, hash: u64) -> [u32; 2] {
         let (mut short, mut long) = (u32::MAX, u32::MAX);
-        for cell in self.rows.of(hash) {
-            if let Some(cell) = self.totals.get_mut(cell) {
-                *cell = cell.wrapping_add(SHORT + LONG);
-                short = short.min(low(*cell));
-                long = long.min(high(*cell));
+        let mut add = |cell: &mut u64| {
+            *cell = cell.wrapping_add(SHORT + LONG);
+            short = short.min(low(*cell));
+            long = long.min(high(*cell));
+        };
+        if let Some((factors, width_log2)) = self.rows.usual() {
+            // Rows as slices of a known number and length: the loop is unrolled and its four misses overlap.
+            for (row, factor) in self.totals.chunks_exact_mut(1 << width_log2).zip(factors) {
+                if let Some(cell) = row.get_mut(as_index(hash.wrapping_mul(factor) >> (64 - width_log2))) {
+                    add(cell);
+                }
+            }
+        } else {
+            for cell in self.rows.of(hash) {
+                self.totals.get_mut(cell).into_iter().for_each(&mut add);
             }
         }
         [short, long]

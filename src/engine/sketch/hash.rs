@@ -2,6 +2,8 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+/// Rows unless told otherwise.
+pub(crate) const USUAL_DEPTH: usize = 4;
 /// The most rows of a count-min table.
 pub(crate) const MAX_DEPTH: usize = 8;
 /// The widest row, as a power of two: 16 Mi cells.
@@ -43,6 +45,12 @@ impl Rows {
         self.width_log2
     }
 
+    /// The factors of the usual depth, so that its loop has a known length; none for another depth.
+    #[inline]
+    pub(crate) fn usual(&self) -> Option<([u64; USUAL_DEPTH], u32)> {
+        Some((<[u64; USUAL_DEPTH]>::try_from(&*self.factors).ok()?, self.width_log2))
+    }
+
     /// Cells of all rows together.
     pub(crate) fn cells(&self) -> usize {
         self.factors.len() << self.width_log2
@@ -60,7 +68,7 @@ impl Rows {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "at most MAX_WIDTH_LOG2 bits are left after the shift")]
-const fn as_index(column: u64) -> usize {
+pub(super) const fn as_index(column: u64) -> usize {
     column as usize
 }
 

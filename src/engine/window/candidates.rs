@@ -9,6 +9,7 @@ use super::tally::Tally;
 use super::timeline::{Place, Timeline, index};
 use crate::engine::Operations;
 use crate::input::{DEFAULT_MAX_KEY_BYTES, Operation};
+use crate::units::EventTime;
 
 /// The most candidates with detail (shards, callers, buckets) at once.
 pub(crate) const MAX_DETAILS: usize = 1024;
@@ -23,8 +24,12 @@ pub(crate) struct Candidate {
     hash: u64,
     /// Its counts and heat.
     pub(crate) tally: Tally,
-    /// Events by operation a pane of the longest window.
-    operations: Box<[[u32; OPERATIONS]]>,
+    /// What its requests did in the open pane, as far as `requests` does not hold it yet.
+    open: Requests,
+    /// The same a pane of the longest window.
+    requests: Box<[Requests]>,
+    /// Event time when it became one.
+    since: EventTime,
     /// It has a plan: never evicted.
     pub(crate) planned: bool,
     /// From half hot on.
@@ -33,24 +38,48 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// A new candidate.
-    pub(crate) fn new(key: &[u8], hash: u64, tally: Tally, timeline: &Timeline) -> Self {
+    pub(crate) fn new(key: &[u8], hash: u64, tally: Tally, timeline: &Timeline, since: EventTime) -> Self {
         let panes = index(timeline.longest().capacity);
-        let operations = vec![[0; OPERATIONS]; panes].into_boxed_slice();
-        Self { key: Arc::from(key), hash, tally, operations, planned: false, detail: None }
+        let requests = vec![Requests::default(); panes].into_boxed_slice();
+        let open = Requests::default();
+        Self { key: Arc::from(key), hash, tally, open, requests, since, planned: false, detail: None }
     }
 
-    /// Notes what an event did, whether or not it is compared.
+    /// Event time when it became a candidate: from then on its requests are counted.
+    pub(crate) const fn since(&self) -> EventTime {
+        self.since
+    }
+
+    /// Notes what an event of the open pane did, whether or not it is compared.
     #[inline]
-    pub(crate) fn note(&mut self, timeline: &Timeline, place: &Place, generation: i64, request: &Request<'_>) {
+    pub(crate) fn note_open(&mut self, generation: i64, request: &Request<'_>) {
+        self.open.add(request);
+        if let Some(detail) = &mut self.detail {
+            detail.add(generation, request);
+        }
+    }
+
+    /// Notes what an event of a closed pane did.
+    pub(crate) fn note_late(&mut self, timeline: &Timeline, place: &Place, generation: i64, request: &Request<'_>) {
         let longest = timeline.windows().saturating_sub(1);
         if place.counted[longest]
-            && let Some(pane) = self.operations.get_mut(timeline.ring_slot(longest, place.panes[longest]))
+            && let Some(pane) = self.requests.get_mut(timeline.ring_slot(longest, place.panes[longest]))
         {
-            let count = &mut pane[operation_slot(request.operation)];
-            *count = count.saturating_add(1);
+            pane.add(request);
         }
         if let Some(detail) = &mut self.detail {
             detail.add(generation, request);
+        }
+    }
+
+    /// Writes the open pane's events into the rings. Call before the timeline opens the next pane.
+    pub(crate) fn settle(&mut self, timeline: &Timeline) {
+        self.tally.settle(timeline);
+        let longest = timeline.windows().saturating_sub(1);
+        let slot = timeline.ring_slot(longest, timeline.mark(longest).head);
+        let open = std::mem::take(&mut self.open);
+        if let Some(pane) = self.requests.get_mut(slot) {
+            pane.merge(&open);
         }
     }
 
@@ -60,30 +89,59 @@ impl Candidate {
         let longest = timeline.windows().saturating_sub(1);
         if longest == 0 || long_too {
             let slot = timeline.ring_slot(longest, timeline.mark(longest).head);
-            if let Some(pane) = self.operations.get_mut(slot) {
-                *pane = [0; OPERATIONS];
+            if let Some(pane) = self.requests.get_mut(slot) {
+                *pane = Requests::default();
             }
         }
     }
 
-    /// Events by operation in the newest longest window.
-    pub(crate) fn operations(&self, timeline: &Timeline) -> Operations {
+    /// What its requests did in the newest longest window, counted since it became a candidate.
+    pub(crate) fn requests(&self, timeline: &Timeline) -> Requests {
         let longest = timeline.windows().saturating_sub(1);
         let head = timeline.mark(longest).head;
-        let mut sum = [0u64; OPERATIONS];
+        let mut sum = self.open;
         for pane in head - timeline.axis(longest).panes + 1..=head {
-            if let Some(pane) = self.operations.get(timeline.ring_slot(longest, pane)) {
-                sum.iter_mut().zip(pane).for_each(|(sum, count)| *sum += u64::from(*count));
+            if let Some(pane) = self.requests.get(timeline.ring_slot(longest, pane)) {
+                sum.merge(pane);
             }
         }
-        Operations { reads: sum[0], writes: sum[1], scans: sum[2], unknown: sum[3] }
+        sum
     }
 
     /// All counters to zero.
     pub(crate) fn clear(&mut self) {
         self.tally.clear();
-        self.operations.fill([0; OPERATIONS]);
+        self.open = Requests::default();
+        self.requests.fill(Requests::default());
         self.detail = None;
+    }
+}
+
+/// Requests of one key by what they did, and their weight.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Requests {
+    operations: [u32; OPERATIONS],
+    /// Sum of the events' weights, at most the largest number.
+    pub(crate) weight: u64,
+}
+
+impl Requests {
+    #[inline]
+    fn add(&mut self, request: &Request<'_>) {
+        let count = &mut self.operations[operation_slot(request.operation)];
+        *count = count.saturating_add(1);
+        self.weight = self.weight.saturating_add(request.weight);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.operations.iter_mut().zip(other.operations).for_each(|(sum, more)| *sum = sum.saturating_add(more));
+        self.weight = self.weight.saturating_add(other.weight);
+    }
+
+    /// Their number by operation.
+    pub(crate) fn operations(&self) -> Operations {
+        let [reads, writes, scans, unknown] = self.operations.map(u64::from);
+        Operations { reads, writes, scans, unknown }
     }
 }
 
@@ -106,7 +164,7 @@ pub(crate) struct Candidates {
 impl Candidates {
     /// The most bytes that `max` candidates take.
     pub(crate) fn max_bytes(max: usize, timeline: &Timeline) -> u64 {
-        let rings = timeline.slots() * 8 + index(timeline.longest().capacity) * 4 * OPERATIONS;
+        let rings = timeline.slots() * 8 + index(timeline.longest().capacity) * size_of::<Requests>();
         let each = size_of::<Candidate>() + rings + DEFAULT_MAX_KEY_BYTES + 16 + 2 * size_of::<(u64, usize)>() + 2;
         (max as u64).saturating_mul(each as u64).saturating_add(MAX_DETAILS.min(max) as u64 * Detail::MAX_BYTES)
     }
@@ -132,6 +190,12 @@ impl Candidates {
     #[inline]
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut Candidate> {
         self.all.get_mut(at)
+    }
+
+    /// Counts an event of the open pane; true when the rules must look.
+    #[inline]
+    pub(crate) fn add_open(&mut self, at: usize) -> bool {
+        self.all.get_mut(at).is_some_and(|candidate| candidate.tally.add_open())
     }
 
     /// Adds one; gives its place.

@@ -74,6 +74,7 @@ impl Pane {
             }
         }
         self.sample.merge(&other.sample);
+        self.events += other.events;
     }
 
     fn bound(&self, rows: &Rows, hash: u64) -> Estimate {
@@ -134,26 +135,19 @@ impl KeyCounts {
         self.rings[0].first().map_or(0, |pane| pane.sample.limit())
     }
 
-    /// Counts an event; gives upper bounds of its key over all panes that still matter, for each window.
+    /// Counts an event of the open pane; gives upper bounds of its key over all panes that still matter, for each window.
     #[inline]
-    pub(crate) fn add(&mut self, timeline: &Timeline, hash: u64, place: &Place) -> [u32; MAX_WINDOWS] {
-        if !place.open {
-            return self.add_late(timeline, hash, place);
-        }
-        if let Some(pane) = self.rings[0].get_mut(place.slots[0]) {
+    pub(crate) fn add_open(&mut self, timeline: &Timeline, hash: u64) -> [u32; MAX_WINDOWS] {
+        if let Some(pane) = self.rings[0].get_mut(timeline.open_slot()) {
             pane.events += 1;
             pane.sample.add(hash, 1);
-        }
-        if timeline.has_long()
-            && let Some(pane) = self.rings[1].get_mut(timeline.ring_slot(1, place.panes[1]))
-        {
-            pane.events += 1;
         }
         self.sketch.add_open(hash)
     }
 
+    /// Counts an event of a closed pane; gives upper bounds as `add_open` does.
     #[cold]
-    fn add_late(&mut self, timeline: &Timeline, hash: u64, place: &Place) -> [u32; MAX_WINDOWS] {
+    pub(crate) fn add_late(&mut self, timeline: &Timeline, hash: u64, place: &Place) -> [u32; MAX_WINDOWS] {
         for window in 0..timeline.windows() {
             let slot = timeline.ring_slot(window, place.panes[window]);
             if place.counted[window]
@@ -170,7 +164,10 @@ impl KeyCounts {
 
     /// Events of the panes `from..=to`.
     pub(crate) fn events(&self, timeline: &Timeline, window: usize, from: i64, to: i64) -> u64 {
-        (from..=to).filter_map(|pane| self.pane(timeline, window, pane)).map(|pane| pane.events).sum()
+        let panes = (from..=to).filter_map(|pane| self.pane(timeline, window, pane));
+        // A coarse pane takes the open one in when that closes.
+        let open = self.pane(timeline, 0, timeline.mark(0).head).filter(|_| window > 0 && to >= timeline.mark(window).head);
+        panes.chain(open).map(|pane| pane.events).sum()
     }
 
     /// Bounds of a key's count in one pane.
@@ -352,6 +349,14 @@ mod tests {
         (timeline, counts)
     }
 
+    fn add(counts: &mut KeyCounts, timeline: &Timeline, hash: u64, time_ms: i64) {
+        if time_ms >= timeline.head_from_ms() {
+            counts.add_open(timeline, hash);
+        } else {
+            counts.add_late(timeline, hash, &timeline.place(time_ms));
+        }
+    }
+
     fn step(timeline: &mut Timeline, counts: &mut KeyCounts) {
         counts.close(timeline);
         timeline.open_next();
@@ -373,7 +378,7 @@ mod tests {
                 for key in 0..n % 7 {
                     let hash = key_hash(&(n * key).to_le_bytes(), 5);
                     let time = timeline.head_from_ms() - i64::try_from(1000 * (key % 3)).unwrap();
-                    counts.add(&timeline, hash, &timeline.place(time));
+                    add(&mut counts, &timeline, hash, time);
                 }
                 step(&mut timeline, &mut counts);
             }
@@ -392,9 +397,9 @@ mod tests {
             let hash = key_hash(b"a", 5);
             for n in 0..3u64 {
                 for other in 0..5u64 {
-                    counts.add(&timeline, key_hash(&(n * 5 + other).to_le_bytes(), 5), &timeline.place(i64::MAX));
+                    counts.add_open(&timeline, key_hash(&(n * 5 + other).to_le_bytes(), 5));
                 }
-                counts.add(&timeline, hash, &timeline.place(i64::MAX));
+                counts.add_open(&timeline, hash);
                 step(&mut timeline, &mut counts);
             }
             let long = timeline.mark(1).head;

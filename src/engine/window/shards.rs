@@ -122,10 +122,15 @@ impl Shards {
         self.all.get(at).map(|shard| (shard.hash, &shard.name))
     }
 
-    /// Counts an event; true when the rules must look.
+    /// Counts an event of the open pane; true when the rules must look.
     #[inline]
-    pub(crate) fn add(&mut self, at: usize, place: &Place) -> bool {
-        self.all.get_mut(at).is_some_and(|shard| shard.tally.add(place))
+    pub(crate) fn add_open(&mut self, at: usize) -> bool {
+        self.all.get_mut(at).is_some_and(|shard| shard.tally.add_open())
+    }
+
+    /// Counts an event of a closed pane; true when the rules must look.
+    pub(crate) fn add_late(&mut self, at: usize, place: &Place) -> bool {
+        self.all.get_mut(at).is_some_and(|shard| shard.tally.add_late(place))
     }
 
     /// The shard at a place in the list.

@@ -7,10 +7,14 @@ use crate::units::Estimate;
 /// Counters of one key or shard over the rings of all windows.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
+    /// Events of the open pane that the ring does not hold yet.
+    open: u32,
+    /// At this many of them something may change: judge again.
+    wake_open: u32,
     exact: Box<[u32]>,
     /// Upper bound a pane of events before the exact counters began; none once those panes have gone.
     residual: Option<Box<[u32]>>,
-    /// The newest window's count.
+    /// The newest window's count without `open`.
     head: [Estimate; MAX_WINDOWS],
     /// The count of the last window that the watermark passed, as it was then.
     closed: [Estimate; MAX_WINDOWS],
@@ -24,6 +28,8 @@ impl Tally {
     /// Nothing counted, nothing before.
     pub(crate) fn new(timeline: &Timeline) -> Self {
         Self {
+            open: 0,
+            wake_open: 0,
             exact: vec![0; timeline.slots()].into_boxed_slice(),
             residual: None,
             head: [Estimate::default(); MAX_WINDOWS],
@@ -52,10 +58,15 @@ impl Tally {
         tally
     }
 
-    /// Counts an event; true when the rules must look.
+    /// Counts an event of the open pane; true when the rules must look.
     #[inline]
-    pub(crate) fn add(&mut self, place: &Place) -> bool {
-        let mut wake = false;
+    pub(crate) const fn add_open(&mut self) -> bool {
+        self.open = self.open.saturating_add(1);
+        self.open >= self.wake_open
+    }
+
+    /// Counts an event of a closed pane; true when the rules must look.
+    pub(crate) fn add_late(&mut self, place: &Place) -> bool {
         for window in 0..MAX_WINDOWS {
             if place.counted[window] {
                 if let Some(count) = self.exact.get_mut(place.slots[window]) {
@@ -64,26 +75,42 @@ impl Tally {
                 if place.in_head[window] {
                     self.head[window].lower += 1;
                     self.head[window].upper += 1;
-                    wake |= self.head[window].lower >= self.wake[window];
                 }
             }
         }
-        wake
+        self.set_wake(self.wake);
+        self.open >= self.wake_open
+    }
+
+    /// Writes the open pane's events into the ring. Call before the timeline opens the next pane.
+    pub(crate) fn settle(&mut self, timeline: &Timeline) {
+        let open = std::mem::take(&mut self.open);
+        for window in 0..timeline.windows() {
+            let slot = timeline.slot(window, timeline.mark(window).head);
+            self.exact[slot] = self.exact[slot].saturating_add(open);
+            self.head[window].lower += u64::from(open);
+            self.head[window].upper += u64::from(open);
+        }
     }
 
     /// Bounds of the newest window's count.
-    pub(crate) const fn head(&self) -> [Estimate; MAX_WINDOWS] {
-        self.head
+    pub(crate) fn head(&self) -> [Estimate; MAX_WINDOWS] {
+        let open = u64::from(self.open);
+        self.head.map(|count| Estimate { lower: count.lower + open, upper: count.upper + open })
     }
 
-    /// Sets when the rules must look again.
-    pub(crate) const fn set_wake(&mut self, wake: [u64; MAX_WINDOWS]) {
+    /// Sets the lower bounds of the newest windows at which the rules must look again.
+    pub(crate) fn set_wake(&mut self, wake: [u64; MAX_WINDOWS]) {
         self.wake = wake;
+        let open = |window: usize| wake[window].saturating_sub(self.head[window].lower);
+        self.wake_open = u32::try_from(open(0).min(open(1))).unwrap_or(u32::MAX);
     }
 
     /// Makes the rules look again no later than at these lower bounds.
     pub(crate) fn set_wake_at_most(&mut self, wake: [u64; MAX_WINDOWS]) {
-        self.wake.iter_mut().zip(wake).for_each(|(own, wake)| *own = (*own).min(wake));
+        let mut least = self.wake;
+        least.iter_mut().zip(wake).for_each(|(own, wake)| *own = (*own).min(wake));
+        self.set_wake(least);
     }
 
     /// The next pane has been opened.
@@ -108,7 +135,7 @@ impl Tally {
         }
     }
 
-    /// Bounds of the count in the panes `from..=to`, all of which still matter.
+    /// Bounds of the count in the panes `from..=to`, all of which still matter and are closed or settled.
     pub(crate) fn sum(&self, timeline: &Timeline, window: usize, from: i64, to: i64) -> Estimate {
         let (first, capacity) = (timeline.slot(window, from), timeline.axis(window).capacity);
         let base = timeline.slot(window, 0);
@@ -127,7 +154,8 @@ impl Tally {
     /// Bounds over all panes that still matter.
     pub(crate) fn live(&self, timeline: &Timeline, window: usize) -> Estimate {
         let mark = timeline.mark(window);
-        self.sum(timeline, window, mark.oldest, mark.head)
+        let (settled, open) = (self.sum(timeline, window, mark.oldest, mark.head), u64::from(self.open));
+        Estimate { lower: settled.lower + open, upper: settled.upper + open }
     }
 
     /// Bounds of the last windows that the watermark has passed.
@@ -160,6 +188,7 @@ impl Tally {
 
     /// All counters to zero.
     pub(crate) fn clear(&mut self) {
+        self.open = 0;
         self.exact.fill(0);
         self.residual = None;
         self.head = [Estimate::default(); MAX_WINDOWS];

@@ -54,8 +54,6 @@ pub(crate) struct Place {
     pub(crate) counted: [bool; MAX_WINDOWS],
     /// The pane belongs to the newest window.
     pub(crate) in_head: [bool; MAX_WINDOWS],
-    /// The event belongs to the open pane.
-    pub(crate) open: bool,
 }
 
 /// The panes of one or two windows over event time. The longer window's panes are made of whole panes of the shorter one.
@@ -66,8 +64,10 @@ pub(crate) struct Timeline {
     /// Short panes in a long one.
     ratio: i64,
     marks: [Mark; MAX_WINDOWS],
-    /// Place of an event in the open pane.
-    open: Place,
+    /// Slot of the open pane in the shorter window's ring.
+    open_slot: usize,
+    /// Number of the whole longest window that the open pane lies in.
+    generation: i64,
     /// First millisecond after the open pane.
     open_until_ms: i64,
     open_from_ms: i64,
@@ -89,7 +89,8 @@ impl Timeline {
             windows: windows.len().min(MAX_WINDOWS),
             ratio,
             marks: [Mark::default(); MAX_WINDOWS],
-            open: Place::default(),
+            open_slot: 0,
+            generation: 0,
             open_until_ms: 0,
             open_from_ms: 0,
             started: false,
@@ -193,15 +194,21 @@ impl Timeline {
         pane < self.marks[0].oldest && (!self.has_long() || self.long_pane(pane) < self.marks[1].oldest)
     }
 
-    /// Where an event of this time goes.
-    #[inline]
-    pub(crate) fn place(&self, time_ms: i64) -> Place {
-        if time_ms >= self.open_from_ms { self.open } else { self.place_of(self.pane_of(time_ms)) }
+    /// Slot of the open pane in the shorter window's ring.
+    pub(crate) const fn open_slot(&self) -> usize {
+        self.open_slot
     }
 
-    fn place_of(&self, pane: i64) -> Place {
+    /// Number of the whole longest window, from the epoch on, that the open pane lies in.
+    pub(crate) const fn generation(&self) -> i64 {
+        self.generation
+    }
+
+    /// Where an event of a closed pane goes.
+    pub(crate) fn place(&self, time_ms: i64) -> Place {
+        let pane = self.pane_of(time_ms);
         let panes = [pane, self.long_pane(pane)];
-        let mut place = Place { panes, open: pane == self.marks[0].head, ..Place::default() };
+        let mut place = Place { panes, ..Place::default() };
         for (window, pane) in panes.into_iter().enumerate().take(self.windows) {
             let mark = self.mark(window);
             place.slots[window] = self.slot(window, pane);
@@ -253,7 +260,8 @@ impl Timeline {
         self.marks[1].head = self.long_pane(head);
         self.open_from_ms = head * self.axes[0].pane_ms;
         self.open_until_ms = self.open_from_ms + self.axes[0].pane_ms;
-        self.open = self.place_of(head);
+        self.open_slot = self.ring_slot(0, head);
+        self.generation = self.open_from_ms.div_euclid(self.longest().window_ms());
     }
 }
 
@@ -304,10 +312,8 @@ mod tests {
     fn late_events_find_their_own_pane_until_no_window_needs_it() {
         let mut timeline = timeline();
         timeline.start_at(100, 97);
-        let open = timeline.place(100_500);
-        assert!(open.open && open.panes == [100, 20]);
         let late = timeline.place(90_000);
-        assert!(!late.open && late.counted == [true, true] && late.in_head == [false, true]);
+        assert!(late.counted == [true, true] && late.in_head == [false, true]);
         assert_eq!(timeline.mark(0).oldest, 89);
         assert_eq!(timeline.place(88_999).counted, [false, true]);
         assert!(!timeline.is_too_late(45_000) && timeline.is_too_late(39_999));
