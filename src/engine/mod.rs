@@ -21,6 +21,6 @@ pub use settings::{
 };
 pub use status::{KeyspaceStatus, Progress, WindowStatus};
 pub use verdict::{
-    BUCKET_COUNTERS, Change, Completeness, Condition, HotKey, Operations, Reason, ShardLoad, Subject, Verdict,
+    BUCKET_COUNTERS, Change, Completeness, Condition, HotKey, KeyProfile, Operations, Reason, ShardLoad, Subject, Verdict,
 };
 pub use window::{MergeError, Mismatch, ReadError, Window};

@@ -73,15 +73,31 @@ pub struct HotKey {
     pub peak: Rate,
     /// Rate over the shortest window now, by the lower bound.
     pub rate: Rate,
-    /// Events by operation in the longest window, counted since the key became a candidate.
+    /// The requests behind it.
+    pub profile: KeyProfile,
+}
+
+/// The requests behind a key.
+///
+/// From half hot on its events are looked at closely; of a busy key a sample is, taken by chance. Numbers of shards, callers and
+/// buckets are of `sampled` events of the last one to two longest windows: their shares are what counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyProfile {
+    /// Event time since when its requests are counted one by one: it became a candidate.
+    pub since: EventTime,
+    /// Events by operation in the longest window, counted since then.
     pub operations: Operations,
-    /// Shards that served it, the busiest first, with counts; at most 16.
-    pub shards: Vec<(Arc<[u8]>, u64)>,
-    /// Callers, the busiest first, with counts that may be too high by the least of them; at most 8.
-    pub callers: Vec<(Arc<[u8]>, u64)>,
-    /// Events by the low 8 bits of the bucket hash with the plan's own seed; all zero before it was half hot.
+    /// Sum of the weights of these events, at most the largest number.
+    pub weight: u64,
+    /// Events that were looked at closely.
+    pub sampled: u64,
+    /// Shards that served them, the busiest first; at most 16.
+    pub shards: Vec<(Arc<[u8]>, Estimate)>,
+    /// Callers, the busiest first; at most 8.
+    pub callers: Vec<(Arc<[u8]>, Estimate)>,
+    /// Events by the low 8 bits of the bucket hash with the plan's own seed; scans have none.
     pub buckets: Box<[u32; BUCKET_COUNTERS]>,
-    /// Of the events behind `buckets`, those without a request id.
+    /// Events without a request id that a bucket would have been chosen for.
     pub without_request_id: u64,
 }
 

@@ -15,8 +15,6 @@ use crate::protocol::{Action, Advice, KeyField, PlanKey, SCHEMA};
 const MOSTLY_READS: f64 = 0.9;
 /// From this share of requests on, one caller makes the heat.
 const ONE_CALLER: f64 = 0.9;
-/// A full list of callers has so many; a count may then be too high by the least of them.
-const LISTED_CALLERS: usize = 8;
 
 /// True when at least nine in ten requests read.
 pub(super) fn is_mostly_reads(load: &Load<'_>) -> bool {
@@ -33,12 +31,8 @@ pub(super) fn is_one_caller(hot: &HotKey) -> bool {
 
 /// The least share of the busiest caller; none where callers are not known, or where the key is the caller.
 fn caller_share(hot: &HotKey) -> Option<f64> {
-    let (_, count) = hot.callers.first().filter(|(caller, _)| !caller.is_empty() && *caller != hot.key)?;
-    let doubt = if hot.callers.len() >= LISTED_CALLERS { hot.callers.last().map_or(0, |(_, count)| *count) } else { 0 };
-    // Callers and bucket counters are kept over the same stretch of time; requests may lack a caller, and scans have no bucket.
-    let points = Load::at_peak(hot).counted() + hot.without_request_id;
-    let all = points.max(hot.callers.iter().map(|(_, count)| count).sum());
-    (all > 0).then(|| count.saturating_sub(doubt) as f64 / all as f64)
+    let (_, count) = hot.profile.callers.first().filter(|(caller, _)| !caller.is_empty() && *caller != hot.key)?;
+    (hot.profile.sampled > 0).then(|| count.lower as f64 / hot.profile.sampled as f64)
 }
 
 /// What to advise on a hot key, and why.
@@ -54,7 +48,7 @@ pub(super) fn advice_on(hot: &HotKey, settings: &PlanSettings) -> Option<(Action
     }
     if is_one_caller(hot) {
         let percent = caller_share(hot).unwrap_or_default() * 100.0;
-        let caller = hot.callers.first().map(|(caller, _)| evidence::shown(caller)).unwrap_or_default();
+        let caller = hot.profile.callers.first().map(|(caller, _)| evidence::shown(caller)).unwrap_or_default();
         let reason = format!(
             "caller '{caller}' makes at least {percent:.1}% of {rate:.1} requests/s: without it the key is not hot"
         );

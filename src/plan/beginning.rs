@@ -225,14 +225,14 @@ impl Beginning<'_> {
 /// further, so that they are scaled to what it did in the window: as counted by operation, which leaves out what came before the key
 /// was a candidate, or at least as many as its rule has proved. Else that part would pass for the load of others on its old shard.
 fn own_in_window(hot: &HotKey) -> Vec<(Arc<[u8]>, u64)> {
-    let Operations { reads, writes, scans, unknown } = hot.operations;
+    let Operations { reads, writes, scans, unknown } = hot.profile.operations;
     let (window, counted) = (
         (reads + writes + scans + unknown).max(hot.reason.count.lower),
-        hot.shards.iter().map(|(_, count)| *count).sum::<u64>(),
+        hot.profile.shards.iter().map(|(_, count)| count.upper).sum::<u64>(),
     );
     let scaled = |count: u64| u128::from(count) * u128::from(window) / u128::from(counted.max(1));
     let scale = |count| u64::try_from(scaled(count)).unwrap_or(u64::MAX);
-    hot.shards.iter().map(|(shard, count)| (Arc::clone(shard), scale(*count))).collect()
+    hot.profile.shards.iter().map(|(shard, count)| (Arc::clone(shard), scale(count.upper))).collect()
 }
 
 /// A key that is counted no more is one place again, and its load is too small to be seen on a shard.

@@ -93,7 +93,12 @@ impl<'a> Load<'a> {
     /// The load of a key at another rate, in requests per second.
     #[must_use]
     pub fn at(hot: &'a HotKey, per_s: f64) -> Self {
-        Self { per_s, operations: hot.operations, buckets: &hot.buckets, without_request_id: hot.without_request_id }
+        Self {
+            per_s,
+            operations: hot.profile.operations,
+            buckets: &hot.profile.buckets,
+            without_request_id: hot.profile.without_request_id,
+        }
     }
 
     /// Events counted by bucket.

@@ -264,7 +264,11 @@ mod tests {
             rate: Rate::of(lower, Span::from_secs(10)),
             peak: Rate::of(lower, Span::from_secs(10)),
             operations: Operations::default(),
+            weight: 0,
+            candidate_since: EventTime::MIN,
+            sampled: 0,
             shards: Vec::new(),
+            callers: Vec::new(),
         }
     }
 

@@ -139,8 +139,16 @@ pub struct HotKeyView {
     pub peak: Rate,
     /// Events by operation.
     pub operations: Operations,
+    /// Sum of the weights of these events.
+    pub weight: u64,
+    /// Event time since when its requests are counted one by one.
+    pub candidate_since: EventTime,
+    /// Events that were looked at closely: of these are the numbers of shards and callers.
+    pub sampled: u64,
     /// Shards that served it, the busiest first.
-    pub shards: Vec<(Arc<[u8]>, u64)>,
+    pub shards: Vec<(Arc<[u8]>, Estimate)>,
+    /// Callers, the busiest first.
+    pub callers: Vec<(Arc<[u8]>, Estimate)>,
 }
 
 impl From<&HotKey> for HotKeyView {
@@ -156,8 +164,12 @@ impl From<&HotKey> for HotKeyView {
             median: hot.reason.median,
             rate: hot.rate,
             peak: hot.peak,
-            operations: hot.operations,
-            shards: hot.shards.clone(),
+            operations: hot.profile.operations,
+            weight: hot.profile.weight,
+            candidate_since: hot.profile.since,
+            sampled: hot.profile.sampled,
+            shards: hot.profile.shards.clone(),
+            callers: hot.profile.callers.clone(),
         }
     }
 }

@@ -191,13 +191,13 @@ fn h22_reads_and_writes_are_carried_and_can_be_compared_alone() {
     let mut all = Pair::new(settings(&[window(10_000, 1_000)], &[absolute(90.0)]));
     stream(&mut all);
     let hot = all.engine.hot_keys(0);
-    let operations: BTreeMap<_, _> = hot.iter().map(|hot| (hot.key.to_vec(), hot.operations)).collect();
+    let operations: BTreeMap<_, _> = hot.iter().map(|hot| (hot.key.to_vec(), hot.profile.operations)).collect();
     let mixed = operations[&b"read mostly"[..]];
     // Operations are counted from an eighth of the threshold of 900 on, every twentieth event of the key being a write.
     assert_eq!((mixed.reads, mixed.writes), (844, 44));
     let written = operations[&b"written"[..]];
     assert_eq!((written.reads, written.writes), (0, 5_000 - 112));
-    assert_eq!(hot.iter().find(|hot| *hot.key == *b"written").unwrap().shards[0].0.to_vec(), b"s2");
+    assert_eq!(hot.iter().find(|hot| *hot.key == *b"written").unwrap().profile.shards[0].0.to_vec(), b"s2");
 
     let mut settings = settings(&[window(10_000, 1_000)], &[absolute(90.0)]);
     settings.keyspaces[0].hot_on = HotOn::Writes;

@@ -285,7 +285,7 @@ fn a_hot_key_has_detail_however_many_are_half_hot() {
     let hot = hot.iter().find(|hot| *hot.key == *b"hot").unwrap();
     assert!(hot.hot_since.is_some());
     // Without request ids every event of detail is counted as such; it began at the event that proved the heat.
-    assert_eq!(hot.without_request_id, 60 - 19);
+    assert_eq!(hot.profile.without_request_id, 60 - 19);
 }
 
 /// A burst, then silence for an hour: the pane with the burst closes only when the next event jumps past the rings, and is judged on

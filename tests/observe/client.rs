@@ -106,6 +106,10 @@ pub(crate) fn hot_key(key: &[u8], lower: u64) -> HotKeyView {
         rate: Rate::of(lower, Span::from_secs(10)),
         peak: Rate::of(lower, Span::from_secs(10)),
         operations: Operations::default(),
-        shards: vec![(b"s1"[..].into(), lower)],
+        weight: 0,
+        candidate_since: EventTime::MIN,
+        sampled: 0,
+        shards: vec![(b"s1"[..].into(), Estimate::exact(lower))],
+        callers: Vec::new(),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keyheat::engine::{BUCKET_COUNTERS, Completeness, Condition, HotKey, Operations, Reason, RuleKind, ShardLoad};
+use keyheat::engine::{BUCKET_COUNTERS, Completeness, Condition, HotKey, KeyProfile, Operations, Reason, RuleKind, ShardLoad};
 use keyheat::plan::{BudgetSettings, Mode, Operation, PlanSettings, Planner, ProtocolSettings, World};
 use keyheat::protocol::{
     AckTable, AckTopicKey, Applied, BackfillReport, Claim, History, KeyField, LogRecord, Nonce, PlanKey, PlanRecord,
@@ -49,11 +49,16 @@ pub(crate) fn hot(key: &str, per_s: f64) -> HotKey {
         },
         peak: rate,
         rate,
-        operations: Operations { reads: 0, writes: count.lower, scans: 0, unknown: 0 },
-        shards: vec![(Arc::from(b"s0".as_slice()), count.lower)],
-        callers: Vec::new(),
-        buckets: Box::new([1_000; BUCKET_COUNTERS]),
-        without_request_id: 0,
+        profile: KeyProfile {
+            since: EventTime::MIN,
+            operations: Operations { reads: 0, writes: count.lower, scans: 0, unknown: 0 },
+            weight: count.lower,
+            sampled: 256_000,
+            shards: vec![(Arc::from(b"s0".as_slice()), count)],
+            callers: Vec::new(),
+            buckets: Box::new([1_000; BUCKET_COUNTERS]),
+            without_request_id: 0,
+        },
     }
 }
 

@@ -265,7 +265,7 @@ fn a_proposal_whose_reason_has_gone_is_withdrawn() {
 fn h26_observe_publishes_nothing() {
     let mut sim = Sim::new(vec![PlanSettings { mode: Mode::Observe, ..settings() }]);
     let mut reads = hot("read", 700.0);
-    reads.operations.reads = 1_000_000;
+    reads.profile.operations.reads = 1_000_000;
     sim.hot = vec![hot("c42", 700.0), reads];
     let before = sim.log.len();
     sim.pass(1200);
@@ -353,8 +353,8 @@ fn a_key_that_was_counted_late_is_spread_over_all_shards() {
         let key = format!("c{number}");
         let home = mapper.shard_name(key.as_bytes()).unwrap().to_owned();
         let mut late = hot(&key, 700.0);
-        late.operations.writes = late.reason.count.lower * 8 / 10;
-        late.shards = vec![(Arc::from(home.as_bytes()), late.operations.writes)];
+        late.profile.operations.writes = late.reason.count.lower * 8 / 10;
+        late.profile.shards = vec![(Arc::from(home.as_bytes()), Estimate::exact(late.profile.operations.writes))];
         let mut sim = Sim::new(vec![PlanSettings { mapper: Some(mapper.clone()), ..settings() }]);
         let load = |name: &String| {
             let own = if *name == home { late.reason.count.lower } else { 0 };

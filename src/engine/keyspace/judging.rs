@@ -20,16 +20,16 @@ impl Keyspace {
         }
         // Half of the room is kept for what is proved hot: that is what a plan needs the detail for.
         let room = if candidate.tally.heat.is_hot() { MAX_DETAILS } else { MAX_DETAILS / 2 };
-        if candidate.detail.is_none() && self.details < room {
+        if candidate.detail().is_none() && self.details < room {
             let uppers = seen.counts.map(|count| count.upper);
             if self.admission.reaches(uppers, 0.5) || !candidate.tally.heat.is_cold() {
                 let detail = Detail::new(&candidate.key, self.settings.plan_seed, self.timeline.generation());
-                candidate.detail = Some(Box::new(detail));
+                candidate.set_detail(Some(Box::new(detail)));
                 self.details += 1;
             }
         }
         let mut wake = candidate.tally.heat.wake(&self.levels, &seen, self.timeline.windows());
-        if candidate.detail.is_none() && self.details < room {
+        if candidate.detail().is_none() && self.details < room {
             for (window, wake) in wake.iter_mut().enumerate() {
                 *wake = (*wake).min(self.admission.half(window, seen.counts[window].upper - seen.counts[window].lower));
             }
@@ -105,12 +105,12 @@ impl Keyspace {
                 return false;
             }
             let uppers = live_uppers(candidate, timeline);
-            if candidate.detail.is_some() && !admission.reaches(uppers, 0.25) {
-                candidate.detail = None;
+            if candidate.detail().is_some() && !admission.reaches(uppers, 0.25) {
+                candidate.set_detail(None);
                 *details = details.saturating_sub(1);
             }
             let gone = !candidate.planned && admission.evicts(uppers);
-            if gone && candidate.detail.is_some() {
+            if gone && candidate.detail().is_some() {
                 *details = details.saturating_sub(1);
             }
             gone
@@ -151,7 +151,7 @@ impl Keyspace {
                 return false;
             }
             admission.promise(live_uppers(candidate, timeline));
-            *details = details.saturating_sub(usize::from(candidate.detail.is_some()));
+            *details = details.saturating_sub(usize::from(candidate.detail().is_some()));
             if !candidate.tally.heat.is_cold() {
                 let seen = Seen { counts: candidate.tally.head(), events: *head_events };
                 let (change, reason) = candidate.tally.heat.end(levels, &seen, newest);

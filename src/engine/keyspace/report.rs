@@ -6,7 +6,7 @@ use super::super::rules::Seen;
 use super::super::settings::CountingMode;
 use super::super::sketch::{Median, distinct_bounds, key_hash};
 use super::super::status::{KeyspaceStatus, WindowStatus};
-use super::super::verdict::{BUCKET_COUNTERS, HotKey, ShardLoad};
+use super::super::verdict::{HotKey, ShardLoad};
 use super::super::window::{MAX_WINDOWS, window_ending_at};
 use super::counting::Keyspace;
 use crate::units::{Estimate, Rate};
@@ -24,7 +24,6 @@ impl Keyspace {
             }
             let counts = self.told(wraps, candidate.tally.head());
             let peak = if heat.is_hot() { heat.peak().max(counts[0].lower) } else { 0 };
-            let detail = candidate.detail.as_deref();
             keys.push(HotKey {
                 keyspace: self.number,
                 key: Arc::clone(&candidate.key),
@@ -32,11 +31,7 @@ impl Keyspace {
                 reason: heat.reason(&self.levels, &Seen { counts, events: self.head_events }),
                 peak: Rate::of(peak, shortest),
                 rate: Rate::of(counts[0].lower, shortest),
-                operations: candidate.requests(&self.timeline).operations(),
-                shards: detail.map(super::super::window::Detail::shards).unwrap_or_default(),
-                callers: detail.map(super::super::window::Detail::callers).unwrap_or_default(),
-                buckets: detail.map_or_else(|| Box::new([0; BUCKET_COUNTERS]), super::super::window::Detail::buckets),
-                without_request_id: detail.map_or(0, super::super::window::Detail::without_request_id),
+                profile: candidate.profile(&self.timeline),
             });
         }
         keys.sort_by(|a, b| {

@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use super::detail::{Detail, Request};
 use super::tally::Tally;
 use super::timeline::{Place, Timeline, index};
-use crate::engine::Operations;
+use crate::engine::verdict::{BUCKET_COUNTERS, KeyProfile, Operations};
 use crate::input::{DEFAULT_MAX_KEY_BYTES, Operation};
 use crate::units::EventTime;
 
@@ -33,7 +33,9 @@ pub(crate) struct Candidate {
     /// It has a plan: never evicted.
     pub(crate) planned: bool,
     /// From half hot on.
-    pub(crate) detail: Option<Box<Detail>>,
+    detail: Option<Box<Detail>>,
+    /// Events until the next one that the detail looks at; 0 without detail.
+    wait: u32,
 }
 
 impl Candidate {
@@ -42,21 +44,37 @@ impl Candidate {
         let panes = index(timeline.longest().capacity);
         let requests = vec![Requests::default(); panes].into_boxed_slice();
         let open = Requests::default();
-        Self { key: Arc::from(key), hash, tally, open, requests, since, planned: false, detail: None }
-    }
-
-    /// Event time when it became a candidate: from then on its requests are counted.
-    pub(crate) const fn since(&self) -> EventTime {
-        self.since
+        Self { key: Arc::from(key), hash, tally, open, requests, since, planned: false, detail: None, wait: 0 }
     }
 
     /// Notes what an event of the open pane did, whether or not it is compared.
     #[inline]
     pub(crate) fn note_open(&mut self, generation: i64, request: &Request<'_>) {
         self.open.add(request);
-        if let Some(detail) = &mut self.detail {
-            detail.add(generation, request);
+        self.note_detail(generation, request);
+    }
+
+    #[inline]
+    fn note_detail(&mut self, generation: i64, request: &Request<'_>) {
+        if self.wait > 0 {
+            self.wait -= 1;
+            if self.wait == 0
+                && let Some(detail) = &mut self.detail
+            {
+                self.wait = detail.add(generation, request);
+            }
         }
+    }
+
+    /// From half hot on.
+    pub(crate) fn detail(&self) -> Option<&Detail> {
+        self.detail.as_deref()
+    }
+
+    /// Detail begins with the next event, or ends.
+    pub(crate) fn set_detail(&mut self, detail: Option<Box<Detail>>) {
+        self.wait = u32::from(detail.is_some());
+        self.detail = detail;
     }
 
     /// Notes what an event of a closed pane did.
@@ -67,9 +85,7 @@ impl Candidate {
         {
             pane.add(request);
         }
-        if let Some(detail) = &mut self.detail {
-            detail.add(generation, request);
-        }
+        self.note_detail(generation, request);
     }
 
     /// Writes the open pane's events into the rings. Call before the timeline opens the next pane.
@@ -95,8 +111,25 @@ impl Candidate {
         }
     }
 
+    /// The requests behind it.
+    pub(crate) fn profile(&self, timeline: &Timeline) -> KeyProfile {
+        let requests = self.requests(timeline);
+        let [reads, writes, scans, unknown] = requests.operations.map(u64::from);
+        let detail = self.detail.as_deref();
+        KeyProfile {
+            since: self.since,
+            operations: Operations { reads, writes, scans, unknown },
+            weight: requests.weight,
+            sampled: detail.map_or(0, Detail::events),
+            shards: detail.map(Detail::shards).unwrap_or_default(),
+            callers: detail.map(Detail::callers).unwrap_or_default(),
+            buckets: detail.map_or_else(|| Box::new([0; BUCKET_COUNTERS]), Detail::buckets),
+            without_request_id: detail.map_or(0, Detail::without_request_id),
+        }
+    }
+
     /// What its requests did in the newest longest window, counted since it became a candidate.
-    pub(crate) fn requests(&self, timeline: &Timeline) -> Requests {
+    fn requests(&self, timeline: &Timeline) -> Requests {
         let longest = timeline.windows().saturating_sub(1);
         let head = timeline.mark(longest).head;
         let mut sum = self.open;
@@ -113,16 +146,15 @@ impl Candidate {
         self.tally.clear();
         self.open = Requests::default();
         self.requests.fill(Requests::default());
-        self.detail = None;
+        self.set_detail(None);
     }
 }
 
 /// Requests of one key by what they did, and their weight.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Requests {
+struct Requests {
     operations: [u32; OPERATIONS],
-    /// Sum of the events' weights, at most the largest number.
-    pub(crate) weight: u64,
+    weight: u64,
 }
 
 impl Requests {
@@ -136,12 +168,6 @@ impl Requests {
     fn merge(&mut self, other: &Self) {
         self.operations.iter_mut().zip(other.operations).for_each(|(sum, more)| *sum = sum.saturating_add(more));
         self.weight = self.weight.saturating_add(other.weight);
-    }
-
-    /// Their number by operation.
-    pub(crate) fn operations(&self) -> Operations {
-        let [reads, writes, scans, unknown] = self.operations.map(u64::from);
-        Operations { reads, writes, scans, unknown }
     }
 }
 
@@ -164,7 +190,7 @@ pub(crate) struct Candidates {
 impl Candidates {
     /// The most bytes that `max` candidates take.
     pub(crate) fn max_bytes(max: usize, timeline: &Timeline) -> u64 {
-        let rings = timeline.slots() * 8 + index(timeline.longest().capacity) * size_of::<Requests>();
+        let rings = Tally::max_heap_bytes(timeline) + index(timeline.longest().capacity) * size_of::<Requests>();
         let each = size_of::<Candidate>() + rings + DEFAULT_MAX_KEY_BYTES + 16 + 2 * size_of::<(u64, usize)>() + 2;
         (max as u64).saturating_mul(each as u64).saturating_add(MAX_DETAILS.min(max) as u64 * Detail::MAX_BYTES)
     }

@@ -1,12 +1,16 @@
 //! What is known of a key that is at least half hot: its shards, its callers, and the load of the buckets it would have.
 //!
-//! Two generations of one longest window each: the answer covers the last one to two windows.
+//! Two generations of one longest window each: the answer covers the last one to two windows. Of a busy key a sample of the events
+//! is looked at, so what is told are numbers of sampled events: their shares are what counts.
 
 use std::sync::Arc;
 
+use super::super::sketch::key_hash;
 use super::super::verdict::BUCKET_COUNTERS;
+use super::frequent::{Frequent, copy_name, ranked};
 use crate::input::Operation;
 use crate::protocol::{bucket_hash, plan_seed};
+use crate::units::Estimate;
 
 /// Shards kept a key.
 pub(crate) const MAX_KEY_SHARDS: usize = 16;
@@ -30,65 +34,75 @@ pub(crate) struct Request<'a> {
     pub(crate) id: &'a [u8],
 }
 
-/// The most frequent of a stream of names, by Space-Saving (Metwally and others, 2005): a count is too high by at most the
-/// least count kept.
-#[derive(Debug, Clone, Default)]
-struct Frequent(Vec<(u64, Arc<[u8]>, u64)>);
+/// Which events of a busy stream are looked at closely: all of the first [`ALL_OF`] a generation, then every second of as many,
+/// every fourth, and so on, each picked by chance at the same mean distance, so that no rhythm of the stream is followed.
+#[derive(Debug, Clone)]
+struct Sampler {
+    state: u64,
+    taken: u32,
+    /// The mean distance is `2^doublings` events.
+    doublings: u32,
+}
 
-impl Frequent {
-    fn add(&mut self, room: usize, hash: u64, name: impl FnOnce() -> Arc<[u8]>) {
-        if let Some(at) = self.0.iter().position(|entry| entry.0 == hash) {
-            self.0[at].2 += 1;
-            // Frequent names drift to the front, where they are found first.
-            if at > 0 && self.0[at].2 > self.0[at - 1].2 {
-                self.0.swap(at, at - 1);
-            }
-        } else if self.0.len() < room {
-            self.0.push((hash, name(), 1));
-        } else if let Some(least) = self.0.iter_mut().min_by_key(|entry| entry.2) {
-            *least = (hash, name(), least.2 + 1);
+/// Events of a generation that are all looked at.
+const ALL_OF: u32 = 4096;
+/// The mean distance stays below 2^20.
+const MAX_DOUBLINGS: u32 = 20;
+
+impl Sampler {
+    const fn new(seed: u64) -> Self {
+        Self { state: seed, taken: 0, doublings: 0 }
+    }
+
+    /// A new generation begins.
+    const fn restart(&mut self) {
+        (self.taken, self.doublings) = (0, 0);
+    }
+
+    /// Notes that an event was looked at; gives the distance to the next one.
+    fn next(&mut self) -> u32 {
+        self.taken += 1;
+        if self.taken >= ALL_OF && self.doublings < MAX_DOUBLINGS {
+            (self.taken, self.doublings) = (0, self.doublings + 1);
         }
+        if self.doublings == 0 {
+            return 1;
+        }
+        // Knuth's generator; its high bits are uniform over 1..2^(doublings + 1), whose mean is 2^doublings.
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let high = self.state >> (63 - self.doublings);
+        u32::try_from(high).unwrap_or(u32::MAX).max(1)
     }
 }
 
-/// Names with counts, the busiest first.
-fn merged(generations: [&Frequent; 2], room: usize) -> Vec<(Arc<[u8]>, u64)> {
-    let mut all: Vec<(Arc<[u8]>, u64)> = Vec::new();
-    for (_, name, count) in generations.into_iter().flat_map(|frequent| &frequent.0) {
-        match all.iter_mut().find(|entry| entry.0 == *name) {
-            Some(entry) => entry.1 += count,
-            None => all.push((Arc::clone(name), *count)),
-        }
-    }
-    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    all.truncate(room);
-    all
-}
-
+/// Counters of one generation: as long as the longest window.
 #[derive(Debug, Clone)]
 struct Generation {
-    shards: Frequent,
-    callers: Frequent,
+    shards: Frequent<Arc<[u8]>>,
+    callers: Frequent<Vec<u8>>,
     buckets: Box<[u32; BUCKET_COUNTERS]>,
     without_request_id: u64,
+    events: u64,
 }
 
 impl Generation {
     fn new() -> Self {
         Self {
-            shards: Frequent::default(),
-            callers: Frequent::default(),
+            shards: Frequent::new(),
+            callers: Frequent::new(),
             buckets: Box::new([0; BUCKET_COUNTERS]),
             without_request_id: 0,
+            events: 0,
         }
     }
 }
 
-/// Detail of one key.
+/// Detail of one key, from a sample of its events.
 #[derive(Debug, Clone)]
 pub(crate) struct Detail {
     /// Seed of the key's own plans.
     seed: u64,
+    sampler: Sampler,
     generation: i64,
     current: Generation,
     previous: Generation,
@@ -99,37 +113,39 @@ impl Detail {
     pub(crate) const MAX_BYTES: u64 = 2
         * (size_of::<Generation>()
             + 4 * BUCKET_COUNTERS
-            + 32 * MAX_KEY_SHARDS
-            + (48 + MAX_CALLER_BYTES) * MAX_KEY_CALLERS) as u64
+            + 48 * MAX_KEY_SHARDS
+            + (56 + MAX_CALLER_BYTES) * MAX_KEY_CALLERS) as u64
         + 64;
 
     /// Nothing known yet.
     pub(crate) fn new(key: &[u8], keyspace_seed: u64, generation: i64) -> Self {
         let seed = plan_seed(key, keyspace_seed);
-        Self { seed, generation, current: Generation::new(), previous: Generation::new() }
+        let sampler = Sampler::new(seed);
+        Self { seed, sampler, generation, current: Generation::new(), previous: Generation::new() }
     }
 
-    /// Counts one request. `generation` is the number of the longest window's length that event time is in.
-    pub(crate) fn add(&mut self, generation: i64, request: &Request<'_>) {
+    /// Counts one request; gives the distance to the next event to be counted. `generation` is the number of the longest window's
+    /// length that event time is in.
+    pub(crate) fn add(&mut self, generation: i64, request: &Request<'_>) -> u32 {
         self.turn_to(generation);
         let current = &mut self.current;
+        current.events += 1;
         if let Some((hash, name)) = request.shard {
-            current.shards.add(MAX_KEY_SHARDS, hash, || Arc::clone(name));
+            current.shards.add(MAX_KEY_SHARDS, hash, |own| own.clone_from(name));
         }
-        if let Some(caller) = request.caller.get(..request.caller.len().min(MAX_CALLER_BYTES)).filter(|c| !c.is_empty())
-        {
-            current.callers.add(MAX_KEY_CALLERS, bucket_hash(caller, 0), || Arc::from(caller));
+        if !request.caller.is_empty() {
+            let hash = key_hash(request.caller, self.seed);
+            current.callers.add(MAX_KEY_CALLERS, hash, |own| copy_name(own, request.caller, MAX_CALLER_BYTES));
         }
-        // A scan visits every bucket, so it has no bucket of its own.
         if request.operation == Operation::Scan {
-            return;
-        }
-        if request.id.is_empty() {
+            // A scan visits every bucket, so it has no bucket of its own.
+        } else if request.id.is_empty() {
             current.without_request_id += 1;
         } else {
             let bucket = usize::from(bucket_hash(request.id, self.seed).to_le_bytes()[0]);
             current.buckets[bucket] = current.buckets[bucket].saturating_add(1);
         }
+        self.sampler.next()
     }
 
     fn turn_to(&mut self, generation: i64) {
@@ -139,16 +155,22 @@ impl Detail {
         let old = std::mem::replace(&mut self.current, Generation::new());
         self.previous = if generation == self.generation + 1 { old } else { Generation::new() };
         self.generation = generation;
+        self.sampler.restart();
+    }
+
+    /// Events that were looked at: all other numbers are of these.
+    pub(crate) const fn events(&self) -> u64 {
+        self.current.events + self.previous.events
     }
 
     /// Shards, the busiest first.
-    pub(crate) fn shards(&self) -> Vec<(Arc<[u8]>, u64)> {
-        merged([&self.current.shards, &self.previous.shards], MAX_KEY_SHARDS)
+    pub(crate) fn shards(&self) -> Vec<(Arc<[u8]>, Estimate)> {
+        ranked([&self.current.shards, &self.previous.shards], MAX_KEY_SHARDS)
     }
 
     /// Callers, the busiest first.
-    pub(crate) fn callers(&self) -> Vec<(Arc<[u8]>, u64)> {
-        merged([&self.current.callers, &self.previous.callers], MAX_KEY_CALLERS)
+    pub(crate) fn callers(&self) -> Vec<(Arc<[u8]>, Estimate)> {
+        ranked([&self.current.callers, &self.previous.callers], MAX_KEY_CALLERS)
     }
 
     /// Events by the low 8 bits of the bucket hash.
@@ -203,10 +225,31 @@ mod tests {
         let callers = detail.callers();
         assert_eq!(callers.len(), MAX_KEY_CALLERS);
         assert_eq!(&*callers[0].0, b"busy");
-        assert!(callers[0].1 >= 600);
+        assert_eq!(callers[0].1.lower, 600, "it was listed from the first event on");
         detail.add(1, &request(b"busy", b"x"));
         assert_eq!(detail.buckets().iter().sum::<u32>(), 1201);
         detail.add(3, &request(b"busy", b"x"));
-        assert_eq!(detail.callers(), vec![(Arc::from(&b"busy"[..]), 1)]);
+        assert_eq!(detail.callers(), vec![(Arc::from(&b"busy"[..]), Estimate::exact(1))]);
+    }
+
+    /// A million events: some thousands are looked at, and shares are those of the whole stream, although callers and ids follow a
+    /// rhythm.
+    #[test]
+    fn a_busy_key_is_sampled_without_following_its_rhythm() {
+        let mut detail = Detail::new(b"k", 1, 0);
+        let (mut wait, mut taken) = (1u32, 0u64);
+        for n in 0..1_000_000u32 {
+            wait -= 1;
+            if wait == 0 {
+                let caller: &[u8] = if n % 4 == 0 { b"quarter" } else { b"rest" };
+                wait = detail.add(0, &request(caller, &(n % 1_000).to_le_bytes()));
+                taken += 1;
+            }
+        }
+        assert_eq!(detail.events(), taken);
+        assert!((25_600..60_000).contains(&taken), "enough for 256 buckets: {taken}");
+        let callers = detail.callers();
+        let share = callers[1].1.upper as f64 / taken as f64;
+        assert!((0.24..0.26).contains(&share), "{share}");
     }
 }

@@ -166,7 +166,8 @@ impl KeyCounts {
     pub(crate) fn events(&self, timeline: &Timeline, window: usize, from: i64, to: i64) -> u64 {
         let panes = (from..=to).filter_map(|pane| self.pane(timeline, window, pane));
         // A coarse pane takes the open one in when that closes.
-        let open = self.pane(timeline, 0, timeline.mark(0).head).filter(|_| window > 0 && to >= timeline.mark(window).head);
+        let open =
+            self.pane(timeline, 0, timeline.mark(0).head).filter(|_| window > 0 && to >= timeline.mark(window).head);
         panes.chain(open).map(|pane| pane.events).sum()
     }
 

@@ -59,7 +59,12 @@ impl Shards {
 
     /// The most bytes that this structure takes.
     pub(crate) fn max_bytes(timeline: &Timeline) -> u64 {
-        let each = size_of::<Shard>() + timeline.slots() * 4 + MAX_SHARD_BYTES + 16 + 2 * size_of::<(u64, usize)>() + 2;
+        let each = size_of::<Shard>()
+            + Tally::max_heap_bytes(timeline)
+            + MAX_SHARD_BYTES
+            + 16
+            + 2 * size_of::<(u64, usize)>()
+            + 2;
         (MAX_SHARDS * each) as u64
     }
 

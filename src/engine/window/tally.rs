@@ -5,12 +5,21 @@ use super::timeline::{MAX_WINDOWS, Place, Timeline};
 use crate::units::Estimate;
 
 /// Counters of one key or shard over the rings of all windows.
+///
+/// What an event of the open pane writes is small and lies together; the rest is touched when a pane closes.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     /// Events of the open pane that the ring does not hold yet.
     open: u32,
     /// At this many of them something may change: judge again.
     wake_open: u32,
+    ring: Box<Ring>,
+    /// Whether it is hot.
+    pub(crate) heat: Box<Heat>,
+}
+
+#[derive(Debug, Clone)]
+struct Ring {
     exact: Box<[u32]>,
     /// Upper bound a pane of events before the exact counters began; none once those panes have gone.
     residual: Option<Box<[u32]>>,
@@ -20,23 +29,19 @@ pub(crate) struct Tally {
     closed: [Estimate; MAX_WINDOWS],
     /// At these lower bounds of the newest windows something may change: judge again.
     wake: [u64; MAX_WINDOWS],
-    /// Whether it is hot.
-    pub(crate) heat: Heat,
 }
 
 impl Tally {
     /// Nothing counted, nothing before.
     pub(crate) fn new(timeline: &Timeline) -> Self {
-        Self {
-            open: 0,
-            wake_open: 0,
+        let ring = Ring {
             exact: vec![0; timeline.slots()].into_boxed_slice(),
             residual: None,
             head: [Estimate::default(); MAX_WINDOWS],
             closed: [Estimate::default(); MAX_WINDOWS],
             wake: [0; MAX_WINDOWS],
-            heat: Heat::default(),
-        }
+        };
+        Self { open: 0, wake_open: 0, ring: Box::new(ring), heat: Box::default() }
     }
 
     /// Takes over what is known of each pane that still matters.
@@ -47,12 +52,12 @@ impl Tally {
             let mark = timeline.mark(window);
             for pane in mark.oldest..=mark.head {
                 let (slot, past) = (timeline.slot(window, pane), bound(window, pane));
-                tally.exact[slot] = narrow(past.lower);
+                tally.ring.exact[slot] = narrow(past.lower);
                 residual[slot] = narrow(past.upper.saturating_sub(past.lower));
             }
         }
         if residual.iter().any(|rest| *rest > 0) {
-            tally.residual = Some(residual);
+            tally.ring.residual = Some(residual);
         }
         tally.sum_head(timeline);
         tally
@@ -69,16 +74,16 @@ impl Tally {
     pub(crate) fn add_late(&mut self, place: &Place) -> bool {
         for window in 0..MAX_WINDOWS {
             if place.counted[window] {
-                if let Some(count) = self.exact.get_mut(place.slots[window]) {
+                if let Some(count) = self.ring.exact.get_mut(place.slots[window]) {
                     *count = count.saturating_add(1);
                 }
                 if place.in_head[window] {
-                    self.head[window].lower += 1;
-                    self.head[window].upper += 1;
+                    self.ring.head[window].lower += 1;
+                    self.ring.head[window].upper += 1;
                 }
             }
         }
-        self.set_wake(self.wake);
+        self.set_wake(self.ring.wake);
         self.open >= self.wake_open
     }
 
@@ -87,40 +92,40 @@ impl Tally {
         let open = std::mem::take(&mut self.open);
         for window in 0..timeline.windows() {
             let slot = timeline.slot(window, timeline.mark(window).head);
-            self.exact[slot] = self.exact[slot].saturating_add(open);
-            self.head[window].lower += u64::from(open);
-            self.head[window].upper += u64::from(open);
+            self.ring.exact[slot] = self.ring.exact[slot].saturating_add(open);
+            self.ring.head[window].lower += u64::from(open);
+            self.ring.head[window].upper += u64::from(open);
         }
     }
 
     /// Bounds of the newest window's count.
     pub(crate) fn head(&self) -> [Estimate; MAX_WINDOWS] {
         let open = u64::from(self.open);
-        self.head.map(|count| Estimate { lower: count.lower + open, upper: count.upper + open })
+        self.ring.head.map(|count| Estimate { lower: count.lower + open, upper: count.upper + open })
     }
 
     /// Sets the lower bounds of the newest windows at which the rules must look again.
     pub(crate) fn set_wake(&mut self, wake: [u64; MAX_WINDOWS]) {
-        self.wake = wake;
-        let open = |window: usize| wake[window].saturating_sub(self.head[window].lower);
+        self.ring.wake = wake;
+        let open = |window: usize| wake[window].saturating_sub(self.ring.head[window].lower);
         self.wake_open = u32::try_from(open(0).min(open(1))).unwrap_or(u32::MAX);
     }
 
     /// Makes the rules look again no later than at these lower bounds.
     pub(crate) fn set_wake_at_most(&mut self, wake: [u64; MAX_WINDOWS]) {
-        let mut least = self.wake;
+        let mut least = self.ring.wake;
         least.iter_mut().zip(wake).for_each(|(own, wake)| *own = (*own).min(wake));
         self.set_wake(least);
     }
 
     /// The next pane has been opened.
     pub(crate) fn roll(&mut self, timeline: &Timeline, long_too: bool) {
-        self.heat.note(self.head[0].lower);
+        self.heat.note(self.ring.head[0].lower);
         for window in 0..timeline.windows() {
             if window == 0 || long_too {
                 let slot = timeline.slot(window, timeline.mark(window).head);
-                self.exact[slot] = 0;
-                if let Some(residual) = &mut self.residual {
+                self.ring.exact[slot] = 0;
+                if let Some(residual) = &mut self.ring.residual {
                     residual[slot] = 0;
                 }
             }
@@ -131,7 +136,7 @@ impl Tally {
     fn sum_head(&mut self, timeline: &Timeline) {
         for window in 0..timeline.windows() {
             let head = timeline.mark(window).head;
-            self.head[window] = self.sum(timeline, window, head - timeline.axis(window).panes + 1, head);
+            self.ring.head[window] = self.sum(timeline, window, head - timeline.axis(window).panes + 1, head);
         }
     }
 
@@ -147,8 +152,8 @@ impl Tally {
             let parts = [counts.get(first..until), counts.get(base..wrapped)];
             parts.into_iter().flatten().flatten().map(|count| u64::from(*count)).sum()
         };
-        let lower = total(&self.exact);
-        Estimate { lower, upper: lower + self.residual.as_deref().map_or(0, total) }
+        let lower = total(&self.ring.exact);
+        Estimate { lower, upper: lower + self.ring.residual.as_deref().map_or(0, total) }
     }
 
     /// Bounds over all panes that still matter.
@@ -159,8 +164,8 @@ impl Tally {
     }
 
     /// Bounds of the last windows that the watermark has passed.
-    pub(crate) const fn closed(&self) -> [Estimate; MAX_WINDOWS] {
-        self.closed
+    pub(crate) fn closed(&self) -> [Estimate; MAX_WINDOWS] {
+        self.ring.closed
     }
 
     /// Sets the bounds of the last windows that the watermark has passed.
@@ -173,7 +178,7 @@ impl Tally {
         for window in 0..timeline.windows() {
             if window == 0 || long_too {
                 let last = timeline.mark(window).closed;
-                self.closed[window] = self.sum(timeline, window, last - timeline.axis(window).panes + 1, last);
+                self.ring.closed[window] = self.sum(timeline, window, last - timeline.axis(window).panes + 1, last);
             }
         }
     }
@@ -181,18 +186,23 @@ impl Tally {
     /// Drops the residuals once none is left in panes that still matter. Call when old panes have gone.
     pub(crate) fn forget_residual(&mut self, timeline: &Timeline) {
         let live = (0..timeline.windows()).map(|window| self.live(timeline, window));
-        if self.residual.is_some() && live.into_iter().all(Estimate::is_exact) {
-            self.residual = None;
+        if self.ring.residual.is_some() && live.into_iter().all(Estimate::is_exact) {
+            self.ring.residual = None;
         }
+    }
+
+    /// The most bytes that one takes beside its own.
+    pub(crate) fn max_heap_bytes(timeline: &Timeline) -> usize {
+        timeline.slots() * 8 + size_of::<Ring>() + size_of::<Heat>()
     }
 
     /// All counters to zero.
     pub(crate) fn clear(&mut self) {
         self.open = 0;
-        self.exact.fill(0);
-        self.residual = None;
-        self.head = [Estimate::default(); MAX_WINDOWS];
-        self.closed = [Estimate::default(); MAX_WINDOWS];
+        self.ring.exact.fill(0);
+        self.ring.residual = None;
+        self.ring.head = [Estimate::default(); MAX_WINDOWS];
+        self.ring.closed = [Estimate::default(); MAX_WINDOWS];
     }
 }
 

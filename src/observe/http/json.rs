@@ -253,13 +253,24 @@ struct HotKeyRow {
     writes: u64,
     scans: u64,
     unknown: u64,
+    weight: u64,
+    candidate_since: String,
+    /// Events that were looked at closely: those of shards and callers are of these.
+    sampled: u64,
     shards: Vec<ShardCount>,
+    callers: Vec<CallerCount>,
 }
 
 #[derive(Serialize)]
 struct ShardCount {
     shard: String,
-    events: u64,
+    events: Estimate,
+}
+
+#[derive(Serialize)]
+struct CallerCount {
+    caller: KeyText,
+    events: Estimate,
 }
 
 /// Hot and suspect keys of a keyspace, the hottest `limit`.
@@ -279,7 +290,16 @@ pub(super) fn hot_keys(view: &KeyspaceView, limit: usize, display: KeyDisplay) -
         writes: key.operations.writes,
         scans: key.operations.scans,
         unknown: key.operations.unknown,
+        weight: key.weight,
+        candidate_since: key.candidate_since.to_rfc3339(),
+        sampled: key.sampled,
         shards: key.shards.iter().map(|(shard, events)| ShardCount { shard: shown(shard), events: *events }).collect(),
+        // A caller is shown as keys are: hashed or not at all where they are.
+        callers: key
+            .callers
+            .iter()
+            .map(|(name, events)| CallerCount { caller: display.json(name), events: *events })
+            .collect(),
     };
     HotKeys {
         keyspace: view.name.clone(),
