@@ -15,12 +15,14 @@ mod window;
 
 pub use keyspace::RestoreError;
 pub use pipeline::Engine;
+pub use rules::{InvalidPattern, KeyPattern, MAX_PATTERN_BYTES, MAX_PATTERN_STARS};
 pub use settings::{
-    CountingMode, CountingSettings, EngineSettings, HotOn, KeyspaceSettings, Rule, RuleKind, TimeSettings,
-    WindowSettings,
+    CountingMode, CountingSettings, EngineSettings, FixedSetting, HotOn, KeyspaceSettings, MAX_OVERRIDES, Rule,
+    RuleKind, RuleOverride, TimeSettings, WindowSettings,
 };
-pub use status::{KeyspaceStatus, Progress, WindowStatus};
+pub use status::{KeyspaceStatus, NotApplicable, Progress, RuleStatus, WindowStatus};
 pub use verdict::{
-    BUCKET_COUNTERS, Change, Completeness, Condition, HotKey, KeyProfile, Operations, Reason, ShardLoad, Subject, Verdict,
+    BUCKET_COUNTERS, Change, Completeness, Condition, HotKey, KeyProfile, MAX_LISTED_SHARD_KEYS, Operations, Profile,
+    Reason, ShardCause, ShardLoad, ShardProfile, Subject, Verdict,
 };
 pub use window::{MergeError, Mismatch, ReadError, Window};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::keyspace::{Keyspace, RestoreError};
 use super::outbox::{MAX_VERDICTS, Outbox};
-use super::settings::EngineSettings;
+use super::settings::{EngineSettings, FixedSetting, KeyspaceSettings};
 use super::status::{KeyspaceStatus, Progress};
 use super::verdict::{Condition, HotKey, ShardLoad, Verdict};
 use super::window::{Watermark, Window};
@@ -139,6 +139,26 @@ impl Engine {
         let newest = self.time.newest().unwrap_or(EventTime::MIN);
         if let Some(keyspace) = self.keyspaces.get_mut(keyspace) {
             keyspace.protect(keys, newest, &mut self.out);
+        }
+    }
+
+    /// Other rules for a keyspace from now on: `key_rules`, `overrides`, `shard_rules`, `min_keys`, `clear` and `clear_after` of the
+    /// settings. What is counted stays, and everybody is judged anew at once. Where a threshold fell, a key that was too cool to be
+    /// counted exactly may be missed for one window: [`super::WindowStatus::complete_from`] says until when.
+    ///
+    /// # Errors
+    /// [`FixedSetting`] when the settings differ in anything else, or there is no such keyspace; nothing is changed then.
+    pub fn set_rules(&mut self, keyspace: usize, settings: &KeyspaceSettings) -> Result<(), FixedSetting> {
+        let name = settings.name.clone();
+        let Some(own) = self.keyspaces.get_mut(keyspace) else {
+            return Err(FixedSetting { keyspace: name, setting: "number of keyspaces" });
+        };
+        match own.settings().fixed_difference(settings) {
+            Some(setting) => Err(FixedSetting { keyspace: name, setting }),
+            None => {
+                own.set_rules(settings, &mut self.out);
+                Ok(())
+            }
         }
     }
 

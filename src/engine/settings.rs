@@ -1,5 +1,6 @@
 //! What the engine is told: checked by `config/`, owned here.
 
+use super::rules::KeyPattern;
 use crate::units::{Rate, Share, Span};
 
 /// One keyspace: how its keys are counted and when one of them is hot.
@@ -11,6 +12,8 @@ pub struct KeyspaceSettings {
     pub windows: Vec<WindowSettings>,
     /// Rules for keys; a key is hot when one of them holds in one of the windows.
     pub key_rules: Vec<Rule>,
+    /// Other rules for keys that match a pattern, in the order in which patterns are tried; at most [`MAX_OVERRIDES`].
+    pub overrides: Vec<RuleOverride>,
     /// Rules for shards.
     pub shard_rules: Vec<Rule>,
     /// The relative rule applies from so many active keys on.
@@ -29,6 +32,32 @@ pub struct KeyspaceSettings {
     pub plan_seed: u64,
     /// Shape and limits of the counting structure.
     pub counting: CountingSettings,
+}
+
+/// A setting that cannot change while the engine counts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("keyspace '{keyspace}': {setting} cannot change while it runs; restart to change it")]
+pub struct FixedSetting {
+    /// The keyspace.
+    pub keyspace: String,
+    /// The setting, as the configuration calls it.
+    pub setting: &'static str,
+}
+
+impl KeyspaceSettings {
+    /// The first setting, other than rules, in which both differ.
+    pub(crate) fn fixed_difference(&self, other: &Self) -> Option<&'static str> {
+        let fixed = [
+            ("name", self.name == other.name),
+            ("windows", self.windows == other.windows),
+            ("hot_on", self.hot_on == other.hot_on),
+            ("shards", self.declared_shards == other.declared_shards),
+            ("shard_memory", self.shard_memory == other.shard_memory),
+            ("seed", self.plan_seed == other.plan_seed && self.counting.seed == other.counting.seed),
+            ("the size of sketch, sample or candidates", self.counting == other.counting),
+        ];
+        fixed.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name)
+    }
 }
 
 /// Everything that the engine is told.
@@ -140,6 +169,18 @@ impl Rule {
             Self::Share { .. } => RuleKind::Share,
         }
     }
+}
+
+/// The most sets of rules of a keyspace beside that of all keys.
+pub const MAX_OVERRIDES: usize = super::rules::MAX_OVERRIDES;
+
+/// Rules for some keys of a keyspace, e.g. one tenant's, in place of those for all keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RuleOverride {
+    /// Which keys.
+    pub keys: KeyPattern,
+    /// When one of them is hot.
+    pub rules: Vec<Rule>,
 }
 
 /// The three kinds of rule.

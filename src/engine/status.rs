@@ -1,6 +1,7 @@
 //! What the engine is told about its input, and what it says about itself.
 
-use crate::units::{Estimate, Offset, Partition, Span};
+use super::settings::RuleKind;
+use crate::units::{Estimate, EventTime, Offset, Partition, Span};
 
 /// How far a partition has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub struct KeyspaceStatus {
 }
 
 /// One window of a keyspace.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WindowStatus {
     /// Its length.
     pub length: Span,
@@ -68,4 +69,36 @@ pub struct WindowStatus {
     /// The window with its slack holds 2^32 events or more: counters may have wrapped. Then every upper bound is the number of the
     /// window's events, and no key is promised to be found.
     pub wrapped: bool,
+    /// Event time from which on that is over, unless the table is full again: after a flood, or after thresholds fell, one window
+    /// has to pass until every key was counted from the new level on.
+    pub complete_from: Option<EventTime>,
+    /// The rules for keys that no pattern matches, in the order of the settings.
+    pub rules: Vec<RuleStatus>,
+}
+
+/// One rule in one window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleStatus {
+    /// Its kind.
+    pub rule: RuleKind,
+    /// A key is hot from this count on; none while the rule may raise suspicion only.
+    pub hot_from: Option<u64>,
+    /// A key may be hot from this count on; none while the rule says nothing.
+    pub suspect_from: Option<u64>,
+    /// Why it proves nothing now; none when it does.
+    pub not_applicable: Option<NotApplicable>,
+}
+
+/// Why a rule proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotApplicable {
+    /// A median over so few keys or shards says nothing.
+    FewSubjects {
+        /// So many there are.
+        known: Estimate,
+        /// So many it takes.
+        needed: u64,
+    },
+    /// The window has not been watched from its begin to its end.
+    WindowNotFull,
 }

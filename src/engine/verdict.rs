@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::settings::RuleKind;
-use crate::units::{Estimate, EventTime, Rate, Span};
+use crate::units::{Estimate, EventTime, Rate, Share, Span};
 
 /// Number of bucket counters a key: the load of every bucket for every power of two up to it.
 pub const BUCKET_COUNTERS: usize = 256;
@@ -21,6 +21,64 @@ pub struct Verdict {
     pub subject: Subject,
     /// The rule and the numbers that it compared.
     pub reason: Reason,
+    /// What lies behind it.
+    pub profile: Profile,
+}
+
+/// What lies behind the heat of a key or a shard.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Profile {
+    /// The requests behind a key.
+    Key(Box<KeyProfile>),
+    /// The keys behind a shard.
+    Shard(Box<ShardProfile>),
+}
+
+/// The keys behind a shard, from half hot on.
+///
+/// Numbers of keys are of `sampled` events of the last one to two longest windows: their shares are what counts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ShardProfile {
+    /// Why it is hot; none while nothing can be said.
+    pub cause: Option<ShardCause>,
+    /// Events that were looked at closely.
+    pub sampled: u64,
+    /// The busiest keys, the busiest first; at most [`MAX_LISTED_SHARD_KEYS`].
+    pub keys: Vec<(Arc<[u8]>, Estimate)>,
+    /// Share of events on keys that were first seen less than a longest window ago; none where too few first events are known.
+    pub fresh: Option<Share>,
+}
+
+/// The most keys that a shard's profile lists.
+pub const MAX_LISTED_SHARD_KEYS: usize = 16;
+
+/// Why a shard is hot: the first that fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ShardCause {
+    /// One key makes at least half of what has to go for the shard to cool.
+    OneKey,
+    /// At most 16 keys make at least half of it.
+    FewKeys,
+    /// At least 80 % of its events are on keys that are new: writes move on along the keys, and whoever takes them is hot.
+    MovingFront,
+    /// Many keys.
+    Broad,
+}
+
+impl ShardCause {
+    /// Every cause.
+    pub const ALL: [Self; 4] = [Self::OneKey, Self::FewKeys, Self::MovingFront, Self::Broad];
+
+    /// The word in records, labels and the API.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::OneKey => "one_key",
+            Self::FewKeys => "few_keys",
+            Self::MovingFront => "moving_front",
+            Self::Broad => "broad",
+        }
+    }
 }
 
 /// A key or a shard, as the bytes that came.
@@ -56,6 +114,8 @@ pub struct Reason {
     pub count: Estimate,
     /// The median over active keys or known shards, where the window has one.
     pub median: Option<Estimate>,
+    /// The number of keys or shards that it runs over.
+    pub subjects: Estimate,
 }
 
 /// A hot or suspect key with all that planning needs.
@@ -91,9 +151,9 @@ pub struct KeyProfile {
     pub weight: u64,
     /// Events that were looked at closely.
     pub sampled: u64,
-    /// Shards that served them, the busiest first; at most 16.
+    /// Shards that served them, the busiest first; at most 32.
     pub shards: Vec<(Arc<[u8]>, Estimate)>,
-    /// Callers, the busiest first; at most 8.
+    /// Callers, the busiest first; at most 16.
     pub callers: Vec<(Arc<[u8]>, Estimate)>,
     /// Events by the low 8 bits of the bucket hash with the plan's own seed; scans have none.
     pub buckets: Box<[u32; BUCKET_COUNTERS]>,
@@ -123,6 +183,8 @@ pub struct ShardLoad {
     pub count: Estimate,
     /// Event time at which it became hot, if it is.
     pub hot_since: Option<EventTime>,
+    /// The keys behind a hot or suspect one.
+    pub profile: Option<Box<ShardProfile>>,
 }
 
 /// How far the engine's answers can be trusted: states, visible, that stop decisions they would falsify.

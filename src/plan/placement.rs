@@ -186,6 +186,7 @@ mod tests {
             shard: format!("s{number}").into_bytes().into(),
             count: Estimate::exact(*count),
             hot_since: None,
+            profile: None,
         };
         counts.iter().enumerate().map(load).collect()
     }

@@ -364,7 +364,7 @@ pub(super) const fn to_f64(number: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Reason;
+    use crate::engine::{Profile, Reason};
     use crate::units::{Estimate, EventTime};
 
     fn telemetry() -> Telemetry {
@@ -415,6 +415,7 @@ mod tests {
             threshold: 20,
             count: Estimate::exact(30),
             median: None,
+            subjects: Estimate::exact(0),
         };
         telemetry.count_verdict(&Verdict {
             at: EventTime::MIN,
@@ -422,6 +423,7 @@ mod tests {
             change: Change::Cleared,
             subject: Subject::Shard(b"s1"[..].into()),
             reason,
+            profile: Profile::Shard(Box::default()),
         });
         let labels = ["object", "shard", "cleared", "share"];
         assert_eq!(sample(&telemetry, Metric::Verdicts, &labels), Value::Number(1.0));

@@ -246,7 +246,7 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::engine::{Reason, RuleKind};
+    use crate::engine::{Profile, Reason, RuleKind};
     use crate::telemetry::{KeyDisplay, KeyspaceLabels, Metric, TelemetrySettings};
     use crate::units::Estimate;
 
@@ -290,8 +290,16 @@ mod tests {
             threshold: 20,
             count: Estimate { lower: 25, upper: 30 },
             median: None,
+            subjects: Estimate::exact(100),
         };
-        Verdict { at: EventTime::MIN, keyspace: 0, change: Change::Hot, subject: Subject::Key(key.into()), reason }
+        Verdict {
+            at: EventTime::MIN,
+            keyspace: 0,
+            change: Change::Hot,
+            subject: Subject::Key(key.into()),
+            reason,
+            profile: Profile::Shard(Box::default()),
+        }
     }
 
     fn at(ms: i64) -> EventTime {

@@ -409,7 +409,7 @@ mod tests {
 
     fn load(name: &str, count: u64, hot: bool) -> ShardLoad {
         let hot_since = hot.then_some(EventTime::MIN);
-        ShardLoad { shard: name.as_bytes().into(), count: Estimate::exact(count), hot_since }
+        ShardLoad { shard: name.as_bytes().into(), count: Estimate::exact(count), hot_since, profile: None }
     }
 
     fn keyspace() -> KeyspaceView {
@@ -440,6 +440,8 @@ mod tests {
             median: Some(Estimate::exact(3)),
             threshold: Some(20),
             recall_above: None,
+            complete_from: None,
+            rules: Vec::new(),
             wrapped: true,
         };
         let view = KeyspaceView::from_status(

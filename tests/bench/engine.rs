@@ -78,6 +78,7 @@ fn engine(rate: f64, rules: &[Rule]) -> Engine {
         name: "bench".to_owned(),
         windows: vec![window(10, 1), window(60, 5)],
         key_rules,
+        overrides: Vec::new(),
         shard_rules: vec![Rule::Relative { multiple: 5.0, floor: 20 }],
         min_keys: 8,
         clear: Share::new(0.7).unwrap(),

@@ -139,7 +139,7 @@ fn the_median_of_the_newest_closed_window_is_inside_its_bounds() {
                     *counts.entry(second).or_default().entry(key).or_default() += 1;
                 }
             }
-            let status = pair.engine.status(0).windows[0];
+            let status = pair.engine.status(0).windows.remove(0);
             let mut truth: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
             counts
                 .range(second - 4..second)

@@ -38,6 +38,7 @@ pub(crate) fn settings(windows: &[WindowSettings], key_rules: &[Rule]) -> Engine
         name: "default".to_owned(),
         windows: windows.to_vec(),
         key_rules: key_rules.to_vec(),
+        overrides: Vec::new(),
         shard_rules: Vec::new(),
         min_keys: 8,
         clear: Share::new(0.7).unwrap(),

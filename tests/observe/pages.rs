@@ -14,8 +14,12 @@ fn filled() -> Site {
     let customer = &mut view.keyspaces[0];
     customer.keys = vec![hot_key(b"c42", 100), hot_key(b"\xFF", 90)];
     customer.hot_keys = 2;
-    let load =
-        |name: &str, count| ShardLoad { shard: name.as_bytes().into(), count: Estimate::exact(count), hot_since: None };
+    let load = |name: &str, count| ShardLoad {
+        shard: name.as_bytes().into(),
+        count: Estimate::exact(count),
+        hot_since: None,
+        profile: None,
+    };
     customer.set_shards(Span::from_secs(10), &[load("s1", 10), load("s2", 90), load("s3", 20)]);
     let split = Layout::split(1, 8, 0).unwrap();
     customer.add_plan(PlanView {

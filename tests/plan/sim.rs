@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use keyheat::engine::{BUCKET_COUNTERS, Completeness, Condition, HotKey, KeyProfile, Operations, Reason, RuleKind, ShardLoad};
+use keyheat::engine::{
+    BUCKET_COUNTERS, Completeness, Condition, HotKey, KeyProfile, Operations, Reason, RuleKind, ShardLoad,
+};
 use keyheat::plan::{BudgetSettings, Mode, Operation, PlanSettings, Planner, ProtocolSettings, World};
 use keyheat::protocol::{
     AckTable, AckTopicKey, Applied, BackfillReport, Claim, History, KeyField, LogRecord, Nonce, PlanKey, PlanRecord,
@@ -46,6 +48,7 @@ pub(crate) fn hot(key: &str, per_s: f64) -> HotKey {
             threshold: 3_000,
             count,
             median: Some(Estimate::exact(3)),
+            subjects: Estimate::exact(100),
         },
         peak: rate,
         rate,

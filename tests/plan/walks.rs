@@ -358,7 +358,12 @@ fn a_key_that_was_counted_late_is_spread_over_all_shards() {
         let mut sim = Sim::new(vec![PlanSettings { mapper: Some(mapper.clone()), ..settings() }]);
         let load = |name: &String| {
             let own = if *name == home { late.reason.count.lower } else { 0 };
-            ShardLoad { shard: Arc::from(name.as_bytes()), count: Estimate::exact(6_000 + own), hot_since: None }
+            ShardLoad {
+                shard: Arc::from(name.as_bytes()),
+                count: Estimate::exact(6_000 + own),
+                hot_since: None,
+                profile: None,
+            }
         };
         sim.shards = vec![mapper.shards.iter().map(load).collect()];
         sim.hot = vec![late];

@@ -6,6 +6,7 @@ use super::super::window::{
     Bars, Candidate, MAX_WINDOWS, Mismatch, Parts, Tally, Timeline, Window, spot, window_ending_at,
 };
 use super::counting::Keyspace;
+use super::judging::time;
 use crate::units::Estimate;
 
 /// Why a keyspace cannot go on from a window.
@@ -37,10 +38,10 @@ impl Keyspace {
             return window;
         }
         for candidate in self.candidates.iter() {
-            window.list(&candidate.key, |number, pane| candidate.tally.sum(timeline, number, pane, pane));
+            window.list(&candidate.key, |number, pane| candidate.tally.pane(timeline, number, pane));
         }
         for shard in self.shards.iter() {
-            let count = |number, pane| shard.tally.sum(timeline, number, pane, pane).lower;
+            let count = |number, pane| shard.tally.pane(timeline, number, pane).lower;
             window.list_shard(&shard.name, shard.seen_ms(), count);
         }
         window
@@ -58,7 +59,7 @@ impl Keyspace {
         let window = &*window.with_room_for(self.settings.counting.max_candidates);
         self.timeline = window.timeline().clone();
         self.counts = window.counts().clone();
-        self.since_ms = window.since_ms();
+        (self.since_ms, self.started_ms) = (window.since_ms(), window.since_ms());
         for number in 0..self.timeline.windows() {
             let mark = self.timeline.mark(number);
             let (from, to) = window_ending_at(&self.timeline, number, mark.head);
@@ -74,25 +75,26 @@ impl Keyspace {
 
     /// Thresholds follow from the newest windows, as if a pane had just closed.
     fn restore_levels(&mut self) {
-        let facts = [0, 1].map(|number| {
-            if number < self.timeline.windows() {
-                self.counts.head_facts(&self.timeline, number)
-            } else {
-                self.facts[number]
-            }
+        let bases = [0, 1].map(|number| {
+            let end = self.timeline.mark(number).head;
+            (number < self.timeline.windows()).then(|| {
+                let facts = self.counts.head_facts(&self.timeline, number);
+                Basis { full: self.is_full(number, end - 1), subjects: facts.keys, median: facts.median }
+            })
         });
-        self.set_levels(facts, true);
+        self.set_levels(bases, [None, None]);
+        self.set_closed_levels(true);
     }
 
     fn restore_candidates(&mut self, window: &Window) {
-        let least = [0, 1].map(|number| self.levels.least_ever(number, self.head_events[number]));
         let head = self.timeline.mark(0).head;
-        self.admission.resume(window.level(), least, window.bars(), head);
+        self.admission.resume(window.level(), self.rules.least_ever(self.head_events), window.bars(), head);
         for (key, hash, listed) in window.listed() {
             let past = |number, pane| bound(&self.timeline, listed, number, pane);
             let mut tally = Tally::with_past(&self.timeline, past);
             tally.set_closed(closed(&self.timeline, &tally));
-            self.candidates.insert(Candidate::new(key, hash, tally, &self.timeline));
+            let (set, since) = (self.rules.of(key), time(self.timeline.head_from_ms()));
+            self.candidates.insert(Candidate::new(key, hash, set, tally, &self.timeline, since));
         }
     }
 
@@ -105,9 +107,9 @@ impl Keyspace {
             tally.set_closed(closed(timeline, &tally));
             self.shards.put_back(name, seen_ms, tally, timeline);
         }
-        for (number, basis) in self.shard_basis(true).into_iter().enumerate().take(self.timeline.windows()) {
-            self.shard_levels.set(number, Basis { full: self.is_full(number), ..basis });
-        }
+        let ends = [0, 1].map(|number| (number < timeline.windows()).then(|| timeline.mark(number).head));
+        let bases = self.shard_bases(ends);
+        self.set_levels([None, None], bases);
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::super::outbox::Outbox;
 use super::super::rules::Seen;
-use super::super::verdict::{Change, Reason, Subject, Verdict};
-use super::super::window::{Candidate, Detail, MAX_DETAILS, MAX_WINDOWS, Timeline};
+use super::super::verdict::{Change, Profile, Reason, Subject, Verdict};
+use super::super::window::{Candidate, Detail, MAX_DETAILS, MAX_SHARD_DETAILS, MAX_WINDOWS, ShardDetail, Timeline};
 use super::counting::Keyspace;
 use crate::units::EventTime;
 
@@ -14,24 +14,28 @@ impl Keyspace {
     /// A key reached a count at which its state may change.
     pub(super) fn look_at_key(&mut self, at: usize, newest: EventTime, out: &mut Outbox) {
         let Some(candidate) = self.candidates.get_mut(at) else { return };
-        let seen = Seen { counts: candidate.tally.head(), events: self.head_events };
-        if let Some((change, reason)) = candidate.tally.heat.raise(&self.levels, &seen, newest) {
-            out.push(verdict(self.number, Subject::Key(candidate.key.clone()), change, reason, &candidate.tally.heat));
+        let (set, seen) = (candidate.set, Seen { counts: candidate.tally.head(), events: self.head_events });
+        if let Some(raised) = candidate.tally.heat.raise(self.rules.head(set), &seen, newest) {
+            out.push(verdict(self.number, candidate, &self.timeline, raised));
         }
         // Half of the room is kept for what is proved hot: that is what a plan needs the detail for.
         let room = if candidate.tally.heat.is_hot() { MAX_DETAILS } else { MAX_DETAILS / 2 };
         if candidate.detail().is_none() && self.details < room {
             let uppers = seen.counts.map(|count| count.upper);
-            if self.admission.reaches(uppers, 0.5) || !candidate.tally.heat.is_cold() {
+            if self.admission.reaches(set, uppers, 0.5) || !candidate.tally.heat.is_cold() {
                 let detail = Detail::new(&candidate.key, self.settings.plan_seed, self.timeline.generation());
                 candidate.set_detail(Some(Box::new(detail)));
                 self.details += 1;
             }
         }
-        let mut wake = candidate.tally.heat.wake(&self.levels, &seen, self.timeline.windows());
+        let mut wake = candidate.tally.heat.wake(self.rules.head(set), &seen, self.timeline.windows());
         if candidate.detail().is_none() && self.details < room {
             for (window, wake) in wake.iter_mut().enumerate() {
-                *wake = (*wake).min(self.admission.half(window, seen.counts[window].upper - seen.counts[window].lower));
+                *wake = (*wake).min(self.admission.half(
+                    set,
+                    window,
+                    seen.counts[window].upper - seen.counts[window].lower,
+                ));
             }
         }
         candidate.tally.set_wake(wake);
@@ -41,11 +45,31 @@ impl Keyspace {
     pub(super) fn look_at_shard(&mut self, at: usize, newest: EventTime, out: &mut Outbox) {
         let Some(shard) = self.shards.get_mut(at) else { return };
         let seen = Seen { counts: shard.tally.head(), events: self.head_events };
-        if let Some((change, reason)) = shard.tally.heat.raise(&self.shard_levels, &seen, newest) {
-            out.push(verdict(self.number, Subject::Shard(shard.name.clone()), change, reason, &shard.tally.heat));
+        let raised = shard.tally.heat.raise(&self.shard_levels, &seen, newest);
+        let mut wake = shard.tally.heat.wake(&self.shard_levels, &seen, self.timeline.windows());
+        if shard.detail.is_none() && self.shard_details < MAX_SHARD_DETAILS {
+            let half = [0, 1].map(|window| self.shard_levels.least(window, seen.events[window]).div_ceil(2));
+            let is_half = (0..self.timeline.windows()).any(|window| seen.counts[window].lower >= half[window]);
+            if is_half || !shard.tally.heat.is_cold() {
+                let detail = ShardDetail::new(self.settings.counting.seed, self.timeline.generation());
+                shard.detail = Some(Box::new(detail));
+                self.shard_details += 1;
+            } else {
+                wake = [wake[0].min(half[0]), wake[1].min(half[1])];
+            }
         }
-        let wake = shard.tally.heat.wake(&self.shard_levels, &seen, self.timeline.windows());
         shard.tally.set_wake(wake);
+        if let Some(raised) = raised {
+            self.tell_shard(at, raised, out);
+        }
+    }
+
+    fn tell_shard(&mut self, at: usize, (change, reason): (Change, Reason), out: &mut Outbox) {
+        let Some(shard) = self.shards.get(at) else { return };
+        let profile = Profile::Shard(Box::new(self.shard_profile(shard)));
+        let at = shard.tally.heat.changed().unwrap_or(EventTime::MIN);
+        let subject = Subject::Shard(shard.name.clone());
+        out.push(Verdict { at, keyspace: self.number, change, subject, reason, profile });
     }
 
     /// Thresholds are new: everybody is judged again on the newest windows.
@@ -67,25 +91,42 @@ impl Keyspace {
             let head = Seen { counts: candidate.tally.head(), events: self.head_events };
             let closed = Seen { counts: candidate.tally.closed(), events: self.closed_events };
             let heat = &mut candidate.tally.heat;
-            let raised = heat.raise(&self.levels, &closed, at);
-            let cleared = heat.clear(&self.levels, &head, &closed, self.calm, at);
-            for (change, reason) in raised.into_iter().chain(cleared) {
-                out.push(verdict(number, Subject::Key(candidate.key.clone()), change, reason, heat));
+            let (levels, closed_levels) = (self.rules.head(candidate.set), self.rules.closed(candidate.set));
+            let raised = heat.raise(closed_levels, &closed, at);
+            let cleared = heat.clear((levels, &head), (closed_levels, &closed), self.calm, at);
+            for told in raised.into_iter().chain(cleared) {
+                out.push(verdict(number, candidate, &self.timeline, told));
             }
-            let wake = candidate.tally.heat.wake(&self.levels, &head, self.timeline.windows());
+            let wake = candidate.tally.heat.wake(levels, &head, self.timeline.windows());
             candidate.tally.set_wake_at_most(wake);
         }
-        for shard in self.shards.iter_mut() {
+        for number in 0..self.shards.len() {
+            let Some(shard) = self.shards.get_mut(number) else { continue };
             let head = Seen { counts: shard.tally.head(), events: self.head_events };
             let closed = Seen { counts: shard.tally.closed(), events: self.closed_events };
             let heat = &mut shard.tally.heat;
-            let raised = heat.raise(&self.shard_levels, &closed, at);
-            let cleared = heat.clear(&self.shard_levels, &head, &closed, self.calm, at);
-            for (change, reason) in raised.into_iter().chain(cleared) {
-                out.push(verdict(number, Subject::Shard(shard.name.clone()), change, reason, heat));
-            }
-            let wake = shard.tally.heat.wake(&self.shard_levels, &head, self.timeline.windows());
+            let (levels, closed_levels) = (&self.shard_levels, &self.closed_shard_levels);
+            let raised = heat.raise(closed_levels, &closed, at);
+            let cleared = heat.clear((levels, &head), (closed_levels, &closed), self.calm, at);
+            let wake = heat.wake(levels, &head, self.timeline.windows());
             shard.tally.set_wake_at_most(wake);
+            for told in raised.into_iter().chain(cleared) {
+                self.tell_shard(number, told, out);
+            }
+        }
+    }
+
+    /// A pane of the newest windows ends: what is not cool in them is remembered. Call when open panes are settled.
+    pub(super) fn note_heads(&mut self) {
+        let until = time(self.next_pane_ms());
+        let (calm, events) = (self.calm, self.head_events);
+        for candidate in self.candidates.iter_mut() {
+            let head = Seen { counts: candidate.tally.head(), events };
+            candidate.tally.heat.note_head(self.rules.head(candidate.set), &head, calm, until);
+        }
+        for shard in self.shards.iter_mut() {
+            let head = Seen { counts: shard.tally.head(), events };
+            shard.tally.heat.note_head(&self.shard_levels, &head, calm, until);
         }
     }
 
@@ -105,16 +146,25 @@ impl Keyspace {
                 return false;
             }
             let uppers = live_uppers(candidate, timeline);
-            if candidate.detail().is_some() && !admission.reaches(uppers, 0.25) {
+            if candidate.detail().is_some() && !admission.reaches(candidate.set, uppers, 0.25) {
                 candidate.set_detail(None);
                 *details = details.saturating_sub(1);
             }
-            let gone = !candidate.planned && admission.evicts(uppers);
+            let gone = !candidate.planned && admission.evicts(candidate.set, uppers);
             if gone && candidate.detail().is_some() {
                 *details = details.saturating_sub(1);
             }
             gone
         });
+        let Self { shards, shard_levels, head_events, shard_details, .. } = self;
+        for shard in shards.iter_mut().filter(|shard| shard.detail.is_some() && shard.tally.heat.is_cold()) {
+            let counts = shard.tally.head();
+            let is_warm = |window: usize| counts[window].lower >= shard_levels.least(window, head_events[window]) / 4;
+            if !(is_warm(0) || is_warm(1)) {
+                shard.detail = None;
+            }
+        }
+        *shard_details = shards.iter().filter(|shard| shard.detail.is_some()).count();
     }
 
     /// The table is full: those below half the level go; when they are few, the coolest go and the level rises to theirs.
@@ -130,7 +180,7 @@ impl Keyspace {
             .iter()
             .enumerate()
             .map(|(at, candidate)| {
-                let heat = self.admission.heat(live_uppers(candidate, &self.timeline));
+                let heat = self.admission.heat(candidate.set, live_uppers(candidate, &self.timeline));
                 (rank(candidate), heat, at)
             })
             .collect();
@@ -145,18 +195,17 @@ impl Keyspace {
         self.admission.rise(heat);
         let mut gone = vec![false; self.candidates.len()];
         rest.iter().for_each(|entry| gone[entry.2] = true);
-        let Self { candidates, timeline, admission, details, levels, head_events, number, .. } = self;
+        let Self { candidates, timeline, admission, details, rules, head_events, number, .. } = self;
         candidates.remove_where(|at, candidate| {
             if !gone[at] {
                 return false;
             }
-            admission.promise(live_uppers(candidate, timeline));
+            admission.promise(candidate.set, live_uppers(candidate, timeline));
             *details = details.saturating_sub(usize::from(candidate.detail().is_some()));
             if !candidate.tally.heat.is_cold() {
                 let seen = Seen { counts: candidate.tally.head(), events: *head_events };
-                let (change, reason) = candidate.tally.heat.end(levels, &seen, newest);
-                let key = Subject::Key(candidate.key.clone());
-                out.push(verdict(*number, key, change, reason, &candidate.tally.heat));
+                let ended = candidate.tally.heat.end(rules.head(candidate.set), &seen, newest);
+                out.push(verdict(*number, candidate, timeline, ended));
             }
             true
         });
@@ -182,18 +231,19 @@ fn live_uppers(candidate: &Candidate, timeline: &Timeline) -> [u64; MAX_WINDOWS]
     uppers
 }
 
-fn verdict(
-    keyspace: usize,
-    subject: Subject,
-    change: Change,
-    reason: Reason,
-    heat: &super::super::rules::Heat,
-) -> Verdict {
-    Verdict { at: heat.changed().unwrap_or(EventTime::MIN), keyspace, change, subject, reason }
+fn verdict(keyspace: usize, candidate: &Candidate, timeline: &Timeline, (change, reason): (Change, Reason)) -> Verdict {
+    Verdict {
+        at: candidate.tally.heat.changed().unwrap_or(EventTime::MIN),
+        keyspace,
+        change,
+        subject: Subject::Key(candidate.key.clone()),
+        reason,
+        profile: Profile::Key(Box::new(candidate.profile(timeline))),
+    }
 }
 
 /// Pane boundaries lie within the range of event times, but for the first and the last pane of all.
-fn time(millis: i64) -> EventTime {
+pub(super) fn time(millis: i64) -> EventTime {
     EventTime::from_millis(millis.clamp(EventTime::MIN.as_millis(), EventTime::MAX.as_millis()))
         .unwrap_or(EventTime::MIN)
 }

@@ -2,9 +2,12 @@
 
 mod admission;
 mod carrying;
+mod causes;
 mod counting;
 mod judging;
+mod moving;
 mod report;
+mod thresholds;
 
 pub use carrying::RestoreError;
 pub(crate) use counting::Keyspace;

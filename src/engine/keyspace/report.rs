@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::super::rules::Seen;
 use super::super::settings::CountingMode;
 use super::super::sketch::{Median, distinct_bounds, key_hash};
-use super::super::status::{KeyspaceStatus, WindowStatus};
+use super::super::status::{KeyspaceStatus, RuleStatus, WindowStatus};
 use super::super::verdict::{HotKey, ShardLoad};
 use super::super::window::{MAX_WINDOWS, window_ending_at};
 use super::counting::Keyspace;
+use super::judging::time;
 use crate::units::{Estimate, Rate};
 
 impl Keyspace {
@@ -28,7 +29,7 @@ impl Keyspace {
                 keyspace: self.number,
                 key: Arc::clone(&candidate.key),
                 hot_since: heat.hot_since(),
-                reason: heat.reason(&self.levels, &Seen { counts, events: self.head_events }),
+                reason: heat.reason(self.rules.head(candidate.set), &Seen { counts, events: self.head_events }),
                 peak: Rate::of(peak, shortest),
                 rate: Rate::of(counts[0].lower, shortest),
                 profile: candidate.profile(&self.timeline),
@@ -49,6 +50,7 @@ impl Keyspace {
             shard: Arc::clone(&shard.name),
             count: self.told(wraps, shard.tally.head()).get(window).copied().unwrap_or_default(),
             hot_since: shard.tally.heat.hot_since(),
+            profile: (!shard.tally.heat.is_cold()).then(|| Box::new(self.shard_profile(shard))),
         };
         let mut loads: Vec<ShardLoad> = self.shards.iter().map(load).collect();
         loads.sort_by(|a, b| b.count.lower.cmp(&a.count.lower).then_with(|| a.shard.cmp(&b.shard)));
@@ -142,21 +144,47 @@ impl Keyspace {
     }
 
     fn window_status(&self, window: usize) -> WindowStatus {
-        let threshold = self.levels.least(window, self.head_events[window]);
-        let complete = self.admission.complete_above(window, self.oldest_short(window));
+        let (events, oldest) = (self.head_events[window], self.oldest_short(window));
+        let thresholds: Vec<u64> = self.rules.least(window, events).collect();
+        let (mut recall_above, mut last_above) = (None, None);
+        for (set, threshold) in (0..).zip(&thresholds).filter(|(_, threshold)| **threshold < u64::MAX) {
+            let complete = self.admission.complete_above(set, window, oldest);
+            if complete > *threshold {
+                recall_above = recall_above.max(Some(complete));
+                last_above = last_above.max(self.admission.last_above(set, window, *threshold));
+            }
+        }
+        let axis = self.timeline.axis(0);
+        let complete_from = last_above.map(|pane| (pane + 1) * axis.pane_ms + self.timeline.axis(window).window_ms());
         let wrapped = self.counts.wraps(&self.timeline, window);
+        if wrapped {
+            let complete = self.admission.complete_above(0, window, oldest);
+            recall_above = recall_above.max(Some(complete.max(events)));
+        }
         WindowStatus {
-            length: self.levels.length(window),
-            events: self.head_events[window],
+            length: self.rules.head(0).length(window),
+            events,
             keys: self.facts[window].keys,
             median: self.facts[window].median.map(Median::estimate),
-            threshold: (threshold < u64::MAX).then_some(threshold),
-            recall_above: if wrapped {
-                Some(complete.max(self.head_events[window]))
-            } else {
-                (threshold < u64::MAX && complete > threshold).then_some(complete)
-            },
+            threshold: thresholds.into_iter().min().filter(|least| *least < u64::MAX),
+            recall_above,
+            complete_from: complete_from.map(time),
+            rules: self.rule_status(window),
             wrapped,
         }
+    }
+
+    fn rule_status(&self, window: usize) -> Vec<RuleStatus> {
+        let levels = self.rules.head(0);
+        let status = |rule| {
+            let threshold = levels.threshold(window, rule, self.head_events[window]);
+            RuleStatus {
+                rule: levels.kind(rule),
+                hot_from: threshold.and_then(|threshold| threshold.confirm),
+                suspect_from: threshold.map(|threshold| threshold.suspect),
+                not_applicable: levels.waits_for(window, rule),
+            }
+        };
+        (0..levels.rules()).map(status).collect()
     }
 }

@@ -1,9 +1,9 @@
 //! Cold, suspect or hot: what one key or shard was last said to be, and when that changes.
 
-use super::super::settings::KeyspaceSettings;
+use super::super::settings::{KeyspaceSettings, RuleKind};
 use super::super::verdict::{Change, Reason};
 use super::super::window::MAX_WINDOWS;
-use super::levels::{Found, Levels};
+use super::levels::{Found, Levels, times_half};
 use crate::units::{Estimate, EventTime};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +35,11 @@ impl Calm {
     pub(crate) const fn of(settings: &KeyspaceSettings) -> Self {
         Self { share: settings.clear.as_f64(), after_ms: settings.clear_after.as_millis() }
     }
+
+    /// The least count that does not let a threshold's heat end.
+    pub(crate) fn level(self, threshold: u64) -> u64 {
+        times_half(self.share, threshold.saturating_mul(2))
+    }
 }
 
 /// The state of one key or shard.
@@ -45,10 +50,13 @@ pub(crate) struct Heat {
     changed: Option<EventTime>,
     hot_since: Option<EventTime>,
     rule: usize,
+    kind: Option<RuleKind>,
     window: usize,
     /// The least threshold of each window when it was raised.
     raised: [u64; MAX_WINDOWS],
     cool_since: Option<EventTime>,
+    /// Event time up to which a newest window was seen that is not cool: the watermark has to pass it before it can be.
+    warm_until: Option<EventTime>,
     /// Highest lower bound of the shortest window while hot.
     peak: u64,
 }
@@ -90,7 +98,8 @@ impl Heat {
     pub(crate) fn reason(&self, levels: &Levels, seen: &Seen) -> Reason {
         let threshold = levels.threshold(self.window, self.rule, seen.events[self.window]);
         let now = threshold.map(|threshold| threshold.confirm.unwrap_or(threshold.suspect));
-        reason(levels, seen, self.rule, self.window, now.unwrap_or(self.raised[self.window]))
+        let kind = self.kind.unwrap_or_else(|| levels.kind(self.rule));
+        reason(levels, seen, kind, self.window, now.unwrap_or(self.raised[self.window]))
     }
 
     /// Raises when a rule holds or may hold, and it was not known before.
@@ -105,7 +114,7 @@ impl Heat {
         for (at, raised) in self.raised.iter_mut().enumerate() {
             *raised = levels.least(at, seen.events[at]);
         }
-        (self.rule, self.window, self.cool_since) = (rule, window, None);
+        (self.rule, self.kind, self.window, self.cool_since) = (rule, Some(levels.kind(rule)), window, None);
         let at = self.not_before(at);
         let change = if confirmed {
             self.state = State::Hot;
@@ -116,35 +125,59 @@ impl Heat {
             self.state = State::Suspect;
             Change::Suspect
         };
-        Some((change, reason(levels, seen, rule, window, threshold)))
+        Some((change, reason(levels, seen, levels.kind(rule), window, threshold)))
+    }
+
+    /// The rules changed: what was hot by the old ones is held to the new ones from now on.
+    pub(crate) fn rules_changed(&mut self, levels: &Levels, seen: &Seen) {
+        if self.is_cold() {
+            return;
+        }
+        if let Some(Found { rule, window, .. }) = levels.find(&seen.counts, &seen.events) {
+            (self.rule, self.kind, self.window) = (rule, Some(levels.kind(rule)), window);
+        } else {
+            self.rule = usize::MAX;
+        }
+        for (at, raised) in self.raised.iter_mut().enumerate() {
+            *raised = levels.least(at, seen.events[at]);
+        }
+    }
+
+    /// A pane of the newest window ends at `until` with these counts: it is remembered when they are not cool.
+    pub(crate) fn note_head(&mut self, levels: &Levels, head: &Seen, calm: Calm, until: EventTime) {
+        if !self.is_cold() && !self.is_low(levels, head, calm) {
+            self.warm_until = self.warm_until.max(Some(until));
+        }
+    }
+
+    fn is_low(&self, levels: &Levels, seen: &Seen, calm: Calm) -> bool {
+        seen.counts.iter().enumerate().all(|(window, count)| {
+            let now = levels.least(window, seen.events[window]);
+            // What was never proved leaves nothing to hold on to: only the threshold in force counts.
+            let threshold = if self.is_hot() { now.min(self.raised[window]) } else { now };
+            count.upper < calm.level(threshold)
+        })
     }
 
     /// Clears when the counts of both ends have been low for long enough. `at` is the time up to which all is counted.
     pub(crate) fn clear(
         &mut self,
-        levels: &Levels,
-        head: &Seen,
-        closed: &Seen,
+        (head_levels, head): (&Levels, &Seen),
+        (closed_levels, closed): (&Levels, &Seen),
         calm: Calm,
         at: EventTime,
     ) -> Option<(Change, Reason)> {
         if self.is_cold() {
             return None;
         }
-        let low = |seen: &Seen| {
-            seen.counts.iter().enumerate().all(|(window, count)| {
-                let now = levels.least(window, seen.events[window]);
-                // What was never proved leaves nothing to hold on to: only the threshold in force counts.
-                let threshold = if self.is_hot() { now.min(self.raised[window]) } else { now };
-                below(count.upper, calm.share, threshold)
-            })
-        };
-        if !(low(head) && low(closed)) {
+        // What lies between both ends was seen at the head: the watermark has to pass it.
+        let passed = self.warm_until.is_none_or(|until| until <= at);
+        if !(passed && self.is_low(head_levels, head, calm) && self.is_low(closed_levels, closed, calm)) {
             self.cool_since = None;
             return None;
         }
         let since = *self.cool_since.get_or_insert(at);
-        (at.since(since).as_millis() >= calm.after_ms).then(|| self.end(levels, head, at))
+        (at.since(since).as_millis() >= calm.after_ms).then(|| self.end(head_levels, head, at))
     }
 
     /// Forgets the heat of a subject that is no longer counted.
@@ -185,18 +218,13 @@ impl Heat {
     }
 }
 
-fn reason(levels: &Levels, seen: &Seen, rule: usize, window: usize, threshold: u64) -> Reason {
+fn reason(levels: &Levels, seen: &Seen, rule: RuleKind, window: usize, threshold: u64) -> Reason {
     Reason {
-        rule: levels.kind(rule),
+        rule,
         window: levels.length(window),
         threshold,
         count: seen.counts[window],
         median: levels.median(window).map(super::super::sketch::Median::estimate),
+        subjects: levels.subjects(window),
     }
-}
-
-/// `count < share x threshold`.
-#[expect(clippy::cast_precision_loss, reason = "counts far below 2^53")]
-fn below(count: u64, share: f64, threshold: u64) -> bool {
-    (count as f64) < share * threshold as f64
 }

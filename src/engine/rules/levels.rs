@@ -2,6 +2,7 @@
 
 use super::super::settings::{Rule, RuleKind, WindowSettings};
 use super::super::sketch::Median;
+use super::super::status::NotApplicable;
 use super::super::window::MAX_WINDOWS;
 use crate::units::{Estimate, Span};
 
@@ -56,7 +57,7 @@ pub(crate) struct Levels {
     lengths: Vec<Span>,
     min_subjects: u64,
     levels: [Vec<Level>; MAX_WINDOWS],
-    medians: [Option<Median>; MAX_WINDOWS],
+    bases: [Basis; MAX_WINDOWS],
 }
 
 impl Levels {
@@ -68,7 +69,7 @@ impl Levels {
             lengths,
             min_subjects,
             levels: [Vec::new(), Vec::new()],
-            medians: [None; MAX_WINDOWS],
+            bases: [Basis::default(); MAX_WINDOWS],
         };
         for window in 0..levels.lengths.len() {
             levels.set(window, Basis::default());
@@ -100,7 +101,7 @@ impl Levels {
             }
         };
         *slot = self.rules.iter().map(level).collect();
-        self.medians[window] = basis.median;
+        self.bases[window] = basis;
     }
 
     /// The rule's threshold in a window with so many events; none where it does not apply.
@@ -173,7 +174,34 @@ impl Levels {
 
     /// The median behind the window's thresholds.
     pub(crate) fn median(&self, window: usize) -> Option<Median> {
-        self.medians.get(window).copied().flatten()
+        self.bases.get(window)?.median
+    }
+
+    /// What the window's thresholds are computed from.
+    pub(crate) fn basis(&self, window: usize) -> Basis {
+        self.bases.get(window).copied().unwrap_or_default()
+    }
+
+    /// Number of keys or shards that the median runs over.
+    pub(crate) fn subjects(&self, window: usize) -> Estimate {
+        self.bases.get(window).map(|basis| basis.subjects).unwrap_or_default()
+    }
+
+    /// What the rule waits for in a window; none when it applies.
+    pub(crate) fn waits_for(&self, window: usize, rule: usize) -> Option<NotApplicable> {
+        let basis = self.bases.get(window)?;
+        match self.rules.get(rule)? {
+            Rule::Absolute { .. } => None,
+            Rule::Relative { .. } if basis.subjects.lower < self.min_subjects => {
+                Some(NotApplicable::FewSubjects { known: basis.subjects, needed: self.min_subjects })
+            }
+            Rule::Relative { .. } | Rule::Share { .. } => (!basis.full).then_some(NotApplicable::WindowNotFull),
+        }
+    }
+
+    /// Number of rules.
+    pub(crate) const fn rules(&self) -> usize {
+        self.rules.len()
     }
 }
 
@@ -187,7 +215,7 @@ impl Levels {
     clippy::cast_sign_loss,
     reason = "thresholds far below 2^53; `as` saturates above and gives 0 for what is not a number"
 )]
-fn times_half(factor: f64, doubled: u64) -> u64 {
+pub(super) fn times_half(factor: f64, doubled: u64) -> u64 {
     let product = factor * doubled as f64 / 2.0;
     (product - product * 1e-12).ceil() as u64
 }

@@ -91,6 +91,19 @@ impl KeySample {
         self.insert(hash, count);
     }
 
+    /// What a covered key was noted with first; a key that is new is noted with `value`. The least value of a key counts.
+    #[inline]
+    pub(crate) fn first(&mut self, hash: u64, value: u32) -> Option<u32> {
+        if !self.covers(hash) {
+            return None;
+        }
+        match self.counts.find_mut(spread(hash), |entry| entry.0 == hash) {
+            Some(entry) => entry.1 = entry.1.min(value),
+            None => self.insert(hash, value),
+        }
+        self.covers(hash).then(|| self.count(hash))
+    }
+
     #[cold]
     fn insert(&mut self, hash: u64, count: u32) {
         self.counts.insert_unique(spread(hash), (hash, count), |entry| spread(entry.0));

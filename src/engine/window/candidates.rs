@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use super::super::rules::SetNumber;
 use super::detail::{Detail, Request};
 use super::tally::Tally;
 use super::timeline::{Place, Timeline, index};
@@ -12,7 +13,7 @@ use crate::input::{DEFAULT_MAX_KEY_BYTES, Operation};
 use crate::units::EventTime;
 
 /// The most candidates with detail (shards, callers, buckets) at once.
-pub(crate) const MAX_DETAILS: usize = 1024;
+pub(crate) const MAX_DETAILS: usize = 768;
 /// Counters by operation: read, write or delete, scan, unknown.
 const OPERATIONS: usize = 4;
 
@@ -30,6 +31,8 @@ pub(crate) struct Candidate {
     requests: Box<[Requests]>,
     /// Event time when it became one.
     since: EventTime,
+    /// The rules that it is judged by.
+    pub(crate) set: SetNumber,
     /// It has a plan: never evicted.
     pub(crate) planned: bool,
     /// From half hot on.
@@ -40,11 +43,18 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// A new candidate.
-    pub(crate) fn new(key: &[u8], hash: u64, tally: Tally, timeline: &Timeline, since: EventTime) -> Self {
+    pub(crate) fn new(
+        key: &[u8],
+        hash: u64,
+        set: SetNumber,
+        tally: Tally,
+        timeline: &Timeline,
+        since: EventTime,
+    ) -> Self {
         let panes = index(timeline.longest().capacity);
         let requests = vec![Requests::default(); panes].into_boxed_slice();
         let open = Requests::default();
-        Self { key: Arc::from(key), hash, tally, open, requests, since, planned: false, detail: None, wait: 0 }
+        Self { key: Arc::from(key), hash, tally, open, requests, since, set, planned: false, detail: None, wait: 0 }
     }
 
     /// Notes what an event of the open pane did, whether or not it is compared.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::super::sketch::key_hash;
 use super::super::verdict::BUCKET_COUNTERS;
 use super::frequent::{Frequent, copy_name, ranked};
+use super::sampler::Sampler;
 use crate::input::Operation;
 use crate::protocol::{bucket_hash, plan_seed};
 use crate::units::Estimate;
@@ -17,7 +18,7 @@ pub(crate) const MAX_KEY_SHARDS: usize = 16;
 /// Callers kept a key.
 pub(crate) const MAX_KEY_CALLERS: usize = 8;
 /// The longest caller kept; of a longer one only so many bytes are.
-pub(crate) const MAX_CALLER_BYTES: usize = 256;
+pub(crate) const MAX_CALLER_BYTES: usize = 128;
 
 /// What one event says of the request behind it.
 #[derive(Debug, Clone, Copy)]
@@ -32,47 +33,6 @@ pub(crate) struct Request<'a> {
     pub(crate) caller: &'a [u8],
     /// Empty when there is none.
     pub(crate) id: &'a [u8],
-}
-
-/// Which events of a busy stream are looked at closely: all of the first [`ALL_OF`] a generation, then every second of as many,
-/// every fourth, and so on, each picked by chance at the same mean distance, so that no rhythm of the stream is followed.
-#[derive(Debug, Clone)]
-struct Sampler {
-    state: u64,
-    taken: u32,
-    /// The mean distance is `2^doublings` events.
-    doublings: u32,
-}
-
-/// Events of a generation that are all looked at.
-const ALL_OF: u32 = 4096;
-/// The mean distance stays below 2^20.
-const MAX_DOUBLINGS: u32 = 20;
-
-impl Sampler {
-    const fn new(seed: u64) -> Self {
-        Self { state: seed, taken: 0, doublings: 0 }
-    }
-
-    /// A new generation begins.
-    const fn restart(&mut self) {
-        (self.taken, self.doublings) = (0, 0);
-    }
-
-    /// Notes that an event was looked at; gives the distance to the next one.
-    fn next(&mut self) -> u32 {
-        self.taken += 1;
-        if self.taken >= ALL_OF && self.doublings < MAX_DOUBLINGS {
-            (self.taken, self.doublings) = (0, self.doublings + 1);
-        }
-        if self.doublings == 0 {
-            return 1;
-        }
-        // Knuth's generator; its high bits are uniform over 1..2^(doublings + 1), whose mean is 2^doublings.
-        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let high = self.state >> (63 - self.doublings);
-        u32::try_from(high).unwrap_or(u32::MAX).max(1)
-    }
 }
 
 /// Counters of one generation: as long as the longest window.

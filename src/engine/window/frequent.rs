@@ -67,7 +67,7 @@ impl<N: Default + AsRef<[u8]>> Frequent<N> {
     }
 }
 
-/// Names of both lists with bounds on their events, the busiest first, at most `room`.
+/// Names of both lists with bounds on their events, the busiest first; at most twice the room of one.
 pub(crate) fn ranked<N: Default + AsRef<[u8]>>(lists: [&Frequent<N>; 2], room: usize) -> Vec<(Arc<[u8]>, Estimate)> {
     let [first, second] = lists;
     let mut all: Vec<(Arc<[u8]>, Estimate)> = Vec::new();
@@ -80,7 +80,6 @@ pub(crate) fn ranked<N: Default + AsRef<[u8]>>(lists: [&Frequent<N>; 2], room: u
         }
     }
     all.sort_by(|a, b| (b.1.upper, b.1.lower).cmp(&(a.1.upper, a.1.lower)).then_with(|| a.0.cmp(&b.0)));
-    all.truncate(room);
     all
 }
 
@@ -115,7 +114,7 @@ mod tests {
             let (mut one, mut two) = (Frequent::new(), Frequent::new());
             feed(&mut one, &first);
             feed(&mut two, &second);
-            let found = ranked([&one, &two], 2 * ROOM);
+            let found = ranked([&one, &two], ROOM);
             let truth = |name: u8| first.iter().chain(&second).filter(|other| **other == name).count() as u64;
             for (name, events) in &found {
                 let truth = truth(name[0]);

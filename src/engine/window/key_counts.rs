@@ -74,7 +74,6 @@ impl Pane {
             }
         }
         self.sample.merge(&other.sample);
-        self.events += other.events;
     }
 
     fn bound(&self, rows: &Rows, hash: u64) -> Estimate {
@@ -138,9 +137,14 @@ impl KeyCounts {
     /// Counts an event of the open pane; gives upper bounds of its key over all panes that still matter, for each window.
     #[inline]
     pub(crate) fn add_open(&mut self, timeline: &Timeline, hash: u64) -> [u32; MAX_WINDOWS] {
-        if let Some(pane) = self.rings[0].get_mut(timeline.open_slot()) {
+        let [short, long] = &mut self.rings;
+        let [slot, long_slot] = timeline.open_slots();
+        if let Some(pane) = short.get_mut(slot) {
             pane.events += 1;
             pane.sample.add(hash, 1);
+        }
+        if let Some(pane) = long.get_mut(long_slot) {
+            pane.events += 1;
         }
         self.sketch.add_open(hash)
     }
@@ -164,11 +168,7 @@ impl KeyCounts {
 
     /// Events of the panes `from..=to`.
     pub(crate) fn events(&self, timeline: &Timeline, window: usize, from: i64, to: i64) -> u64 {
-        let panes = (from..=to).filter_map(|pane| self.pane(timeline, window, pane));
-        // A coarse pane takes the open one in when that closes.
-        let open =
-            self.pane(timeline, 0, timeline.mark(0).head).filter(|_| window > 0 && to >= timeline.mark(window).head);
-        panes.chain(open).map(|pane| pane.events).sum()
+        (from..=to).filter_map(|pane| self.pane(timeline, window, pane)).map(|pane| pane.events).sum()
     }
 
     /// Bounds of a key's count in one pane.

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use super::super::sketch::key_hash;
+use super::shard_detail::ShardDetail;
 use super::tally::Tally;
 use super::timeline::{Place, Timeline};
 
 /// The most shards known at once.
 pub(crate) const MAX_SHARDS: usize = 4096;
+/// The most shards with detail (the keys behind them) at once.
+pub(crate) const MAX_SHARD_DETAILS: usize = 16;
 /// The longest name of a shard.
 pub(crate) const MAX_SHARD_BYTES: usize = 256;
 
@@ -24,6 +27,8 @@ pub(crate) struct Shard {
     /// Event time of its newest event, in milliseconds.
     seen_ms: Option<i64>,
     declared: bool,
+    /// From half hot on.
+    pub(crate) detail: Option<Box<ShardDetail>>,
 }
 
 impl Shard {
@@ -65,7 +70,7 @@ impl Shards {
             + 16
             + 2 * size_of::<(u64, usize)>()
             + 2;
-        (MAX_SHARDS * each) as u64
+        (MAX_SHARDS * each) as u64 + MAX_SHARD_DETAILS as u64 * ShardDetail::MAX_BYTES
     }
 
     /// How many are known.
@@ -106,7 +111,7 @@ impl Shards {
         let at = self.all.len();
         self.index.insert_unique(hash, (hash, at), |entry| entry.0);
         let tally = Tally::new(timeline);
-        self.all.push(Shard { name: Arc::from(name), hash, tally, seen_ms: None, declared: false });
+        self.all.push(Shard { name: Arc::from(name), hash, tally, seen_ms: None, declared: false, detail: None });
         Some(at)
     }
 
@@ -136,6 +141,11 @@ impl Shards {
     /// Counts an event of a closed pane; true when the rules must look.
     pub(crate) fn add_late(&mut self, at: usize, place: &Place) -> bool {
         self.all.get_mut(at).is_some_and(|shard| shard.tally.add_late(place))
+    }
+
+    /// The shard at a place in the list.
+    pub(crate) fn get(&self, at: usize) -> Option<&Shard> {
+        self.all.get(at)
     }
 
     /// The shard at a place in the list.

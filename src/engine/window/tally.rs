@@ -156,6 +156,13 @@ impl Tally {
         Estimate { lower, upper: lower + self.ring.residual.as_deref().map_or(0, total) }
     }
 
+    /// Bounds of the count in one pane that still matters.
+    pub(crate) fn pane(&self, timeline: &Timeline, window: usize, pane: i64) -> Estimate {
+        let open = if pane == timeline.mark(window).head { u64::from(self.open) } else { 0 };
+        let settled = self.sum(timeline, window, pane, pane);
+        Estimate { lower: settled.lower + open, upper: settled.upper + open }
+    }
+
     /// Bounds over all panes that still matter.
     pub(crate) fn live(&self, timeline: &Timeline, window: usize) -> Estimate {
         let mark = timeline.mark(window);
@@ -170,7 +177,7 @@ impl Tally {
 
     /// Sets the bounds of the last windows that the watermark has passed.
     pub(crate) const fn set_closed(&mut self, closed: [Estimate; MAX_WINDOWS]) {
-        self.closed = closed;
+        self.ring.closed = closed;
     }
 
     /// The watermark has passed the next pane. Call before the pane that leaves the window is forgotten.

@@ -64,8 +64,8 @@ pub(crate) struct Timeline {
     /// Short panes in a long one.
     ratio: i64,
     marks: [Mark; MAX_WINDOWS],
-    /// Slot of the open pane in the shorter window's ring.
-    open_slot: usize,
+    /// Slots of the open pane in the ring of each window.
+    open_slots: [usize; MAX_WINDOWS],
     /// Number of the whole longest window that the open pane lies in.
     generation: i64,
     /// First millisecond after the open pane.
@@ -89,7 +89,7 @@ impl Timeline {
             windows: windows.len().min(MAX_WINDOWS),
             ratio,
             marks: [Mark::default(); MAX_WINDOWS],
-            open_slot: 0,
+            open_slots: [0; MAX_WINDOWS],
             generation: 0,
             open_until_ms: 0,
             open_from_ms: 0,
@@ -194,9 +194,9 @@ impl Timeline {
         pane < self.marks[0].oldest && (!self.has_long() || self.long_pane(pane) < self.marks[1].oldest)
     }
 
-    /// Slot of the open pane in the shorter window's ring.
-    pub(crate) const fn open_slot(&self) -> usize {
-        self.open_slot
+    /// Slots of the open pane in the ring of each window.
+    pub(crate) const fn open_slots(&self) -> [usize; MAX_WINDOWS] {
+        self.open_slots
     }
 
     /// Number of the whole longest window, from the epoch on, that the open pane lies in.
@@ -260,7 +260,7 @@ impl Timeline {
         self.marks[1].head = self.long_pane(head);
         self.open_from_ms = head * self.axes[0].pane_ms;
         self.open_until_ms = self.open_from_ms + self.axes[0].pane_ms;
-        self.open_slot = self.ring_slot(0, head);
+        self.open_slots = [self.ring_slot(0, head), self.ring_slot(1, self.marks[1].head)];
         self.generation = self.open_from_ms.div_euclid(self.longest().window_ms());
     }
 }

@@ -1,0 +1,95 @@
+//! What is known of a shard that is at least half hot: the keys behind it, and how many of them are new.
+//!
+//! Two generations of one longest window each, as of a key; of a busy shard a sample of the events is looked at.
+
+use std::sync::Arc;
+
+use super::frequent::{Frequent, copy_name, ranked};
+use super::sampler::Sampler;
+use crate::input::DEFAULT_MAX_KEY_BYTES;
+use crate::units::Estimate;
+
+/// Keys kept a shard and generation: a key with more than one event in so many is listed.
+pub(crate) const MAX_SHARD_KEYS: usize = 64;
+
+#[derive(Debug, Clone)]
+struct Generation {
+    keys: Frequent<Vec<u8>>,
+    events: u64,
+    /// Events of keys whose first event is known.
+    dated: u64,
+    /// Of these, events of keys that were first seen less than a longest window ago.
+    fresh: u64,
+}
+
+impl Generation {
+    const fn new() -> Self {
+        Self { keys: Frequent::new(), events: 0, dated: 0, fresh: 0 }
+    }
+}
+
+/// Detail of one shard.
+#[derive(Debug, Clone)]
+pub(crate) struct ShardDetail {
+    wait: u32,
+    sampler: Sampler,
+    generation: i64,
+    current: Generation,
+    previous: Generation,
+}
+
+impl ShardDetail {
+    /// The most bytes that one detail takes, keys being no longer than usual.
+    pub(crate) const MAX_BYTES: u64 =
+        2 * (size_of::<Generation>() + (56 + DEFAULT_MAX_KEY_BYTES) * MAX_SHARD_KEYS) as u64 + 64;
+
+    /// Nothing known yet.
+    pub(crate) fn new(seed: u64, generation: i64) -> Self {
+        Self {
+            wait: 1,
+            sampler: Sampler::new(seed),
+            generation,
+            current: Generation::new(),
+            previous: Generation::new(),
+        }
+    }
+
+    /// Notes one event of the shard. `generation` is the number of the longest window's length that event time is in; `is_fresh` says
+    /// whether the key was first seen less than a longest window ago, where that is known.
+    pub(crate) fn add(&mut self, generation: i64, hash: u64, key: &[u8], is_fresh: Option<bool>) {
+        if generation > self.generation {
+            self.turn_to(generation);
+        }
+        let current = &mut self.current;
+        current.dated += u64::from(is_fresh.is_some());
+        current.fresh += u64::from(is_fresh == Some(true));
+        self.wait -= 1;
+        if self.wait == 0 {
+            current.events += 1;
+            current.keys.add(MAX_SHARD_KEYS, hash, |own| copy_name(own, key, usize::MAX));
+            self.wait = self.sampler.next();
+        }
+    }
+
+    fn turn_to(&mut self, generation: i64) {
+        let old = std::mem::replace(&mut self.current, Generation::new());
+        self.previous = if generation == self.generation + 1 { old } else { Generation::new() };
+        self.generation = generation;
+        self.sampler.restart();
+    }
+
+    /// Events that were looked at: those of keys are of these.
+    pub(crate) const fn events(&self) -> u64 {
+        self.current.events + self.previous.events
+    }
+
+    /// Keys, the busiest first.
+    pub(crate) fn keys(&self) -> Vec<(Arc<[u8]>, Estimate)> {
+        ranked([&self.current.keys, &self.previous.keys], MAX_SHARD_KEYS)
+    }
+
+    /// Events of keys whose first event is known, and of these the events of new keys.
+    pub(crate) const fn front(&self) -> (u64, u64) {
+        (self.current.dated + self.previous.dated, self.current.fresh + self.previous.fresh)
+    }
+}
