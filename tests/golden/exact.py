@@ -52,7 +52,8 @@ class Window:
 
     def __init__(self, length, pane):
         self.length, self.pane, self.count = length, pane, length // pane
-        self.thresholds = []  # (rule, threshold or share, may confirm), fixed while the pane is open
+        # (rule, threshold or share, may confirm): of the newest window, fixed while its pane is open, and of the last closed one
+        self.thresholds, self.closed_thresholds = [], []
         self.start_at(0, 0)
 
     def start_at(self, newest, watermark):
@@ -73,14 +74,6 @@ class Window:
             for counts in (self.head, self.closed):
                 if counts.holds(pane):
                     counts.add(key, 1)
-
-    def since_the_watermark(self, key):
-        """A key's count and all events in the last window that the watermark passed and in each that ended or began since."""
-        yield self.passed.get(key, 0), self.passed_events
-        for last in range(self.closed.last + 1, self.head.last + 1):
-            panes = [self.panes[pane] for pane in range(last - self.count + 1, last + 1) if pane in self.panes]
-            count = sum(pane[key] for pane in panes)
-            yield count, sum(self.events[pane] for pane in range(last - self.count + 1, last + 1))
 
     def close(self):
         self.closed.move_on()
@@ -146,17 +139,21 @@ class Exact:
         self.newest = self.since = ts
         for window in self.windows:
             window.start_at(ts, self.watermark(ts))
-            self.set_thresholds(window, {})
+            window.thresholds = self.thresholds(window, 0, {}, False)
+            window.closed_thresholds = list(window.thresholds)
 
     def is_forgotten(self):
         return not any(window.head.keys or window.passed for window in self.windows) and not self.keys
 
     def open_pane(self, at):
+        for key, state in self.keys.items():
+            if not self.is_low(state, self.heads(key), [window.thresholds for window in self.windows]):
+                state["warm_until"] = at
         for window in self.windows:
             if at % window.pane == 0:
                 ended = dict(window.head.keys)
                 window.head.move_on()
-                self.set_thresholds(window, ended)
+                window.thresholds = self.thresholds(window, window.head.last - window.count, ended)
         for key in self.to_judge([(window.head.keys, window.head.events) for window in self.windows]):
             self.judge_head(key, at)
 
@@ -164,6 +161,8 @@ class Exact:
         for window in self.windows:
             if at % window.pane == 0:
                 window.close()
+                first = window.closed.last - window.count + 1
+                window.closed_thresholds = self.thresholds(window, first, window.passed)
         for key in self.to_judge([(window.passed, window.passed_events) for window in self.windows]):
             self.judge_closed(key, at)
 
@@ -171,42 +170,45 @@ class Exact:
         """Keys of which something was said, or of which something may be."""
         keys = set(self.keys)
         for window, (counted, events) in zip(self.windows, counts):
-            least = self.least(window, events)
+            bars = [self.least(thresholds, events) for thresholds in (window.thresholds, window.closed_thresholds)]
+            least = min((bar for bar in bars if bar is not None), default=None)
             if least is not None:
                 keys.update(key for key, count in counted.items() if count >= least)
         return sorted(keys)
 
     # --- thresholds ---
 
-    def set_thresholds(self, window, counts):
+    def thresholds(self, window, first, counts, seen=True):
+        """From the counts of a window whose first pane is `first`."""
         options = self.options
-        full = window.head.last * window.pane >= self.since + window.length
-        window.thresholds = []
+        full = seen and first * window.pane >= self.since
+        thresholds = []
         if options.rate is not None:
             count = max(1, ceil(options.rate * window.length / 1000))
-            window.thresholds.append(("absolute", count, True))
+            thresholds.append(("absolute", count, True))
         if options.median is not None and counts and len(counts) >= options.min_keys:
             ordered = sorted(counts.values())
             median = Fraction(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2], 2)
             count = max(options.floor, ceil(options.median * median))
-            window.thresholds.append(("relative", count, full))
+            thresholds.append(("relative", count, full))
         if options.share is not None:
-            window.thresholds.append(("share", options.share, full))
+            thresholds.append(("share", options.share, full))
+        return thresholds
 
     def threshold(self, entry, events):
         rule, number, _ = entry
         return max(self.options.floor, ceil(number * events)) if rule == "share" else number
 
-    def least(self, window, events):
-        return min((self.threshold(entry, events) for entry in window.thresholds), default=None)
+    def least(self, thresholds, events):
+        return min((self.threshold(entry, events) for entry in thresholds), default=None)
 
     # --- verdicts ---
 
-    def found(self, counts):
+    def found(self, counts, thresholds):
         """The first rule that holds, in the order of windows and rules; one that may only raise suspicion comes last."""
         suspect = None
-        for window, (count, events) in zip(self.windows, counts):
-            for entry in window.thresholds:
+        for window, (count, events), entries in zip(self.windows, counts, thresholds):
+            for entry in entries:
                 threshold = self.threshold(entry, events)
                 if count >= threshold:
                     reason = (entry[0], window.length, threshold, count)
@@ -222,40 +224,52 @@ class Exact:
         return [(window.passed.get(key, 0), window.passed_events) for window in self.windows]
 
     def judge_head(self, key, at):
-        self.raise_heat(key, self.heads(key), at)
+        self.raise_heat(key, self.heads(key), [window.thresholds for window in self.windows], at)
+
+    def is_low(self, state, counts, thresholds):
+        """Below the clear level in every window, by the thresholds in force and by those that held when it became hot."""
+        for number, ((count, events), entries) in enumerate(zip(counts, thresholds)):
+            bars = [self.least(entries, events)]
+            if state["event"] == "hot":
+                bars.append(state["raised"][number])
+            bars = [bar for bar in bars if bar is not None]
+            if bars and count >= self.options.clear * min(bars):
+                return False
+        return True
 
     def judge_closed(self, key, at):
-        self.raise_heat(key, self.ends(key), at)
+        closed = [window.closed_thresholds for window in self.windows]
+        self.raise_heat(key, self.ends(key), closed, at)
         state = self.keys.get(key)
         if state is None:
             return
-        for number, window in enumerate(self.windows):
-            for count, events in window.since_the_watermark(key):
-                bars = [self.least(window, events)]
-                if state["event"] == "hot":
-                    bars.append(state["raised"][number])
-                bars = [bar for bar in bars if bar is not None]
-                if bars and count >= self.options.clear * min(bars):
-                    state["cool"] = None
-                    return
+        # What was seen at the head, the watermark has to pass.
+        passed = state["warm_until"] is None or state["warm_until"] <= at
+        heads = [window.thresholds for window in self.windows]
+        if not (passed and self.is_low(state, self.heads(key), heads) and self.is_low(state, self.ends(key), closed)):
+            state["cool"] = None
+            return
         if state["cool"] is None:
             state["cool"] = at
         if at - state["cool"] >= self.options.clear_after:
             del self.keys[key]
             self.say("cleared", key, max(at, state["at"]), state["reason"])
 
-    def raise_heat(self, key, counts, at):
+    def raise_heat(self, key, counts, thresholds, at):
         state = self.keys.get(key)
         if state and state["event"] == "hot":
             return
-        found = self.found(counts)
+        found = self.found(counts, thresholds)
         if not found or (state and found[0] == "suspect"):
             return
-        raised = [self.least(window, events) for window, (_, events) in zip(self.windows, counts)]
+        raised = [self.least(entries, events) for entries, (_, events) in zip(thresholds, counts)]
         event, reason = found
         # Of one key nothing is said that lies before what was said last.
         at = max(at, state["at"]) if state else at
-        self.keys[key] = {"event": event, "at": at, "raised": raised, "cool": None, "reason": reason}
+        warm_until = state["warm_until"] if state else None
+        self.keys[key] = {
+            "event": event, "at": at, "raised": raised, "cool": None, "warm_until": warm_until, "reason": reason
+        }
         (self.flagged if event == "hot" else self.suspected).add(key)
         self.say(event, key, at, reason)
 

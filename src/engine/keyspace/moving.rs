@@ -5,6 +5,9 @@ use super::super::window::{Candidate, MAX_WINDOWS, window_ending_at};
 use super::counting::Keyspace;
 use crate::units::EventTime;
 
+/// Empty panes that are walked through after a jump so that what is hot cools at its time.
+const MAX_COOLING_PANES: i64 = 1024;
+
 impl Keyspace {
     /// Event time is at `newest`, and all is counted up to `watermark`: panes open and close, verdicts fall.
     #[inline]
@@ -36,6 +39,12 @@ impl Keyspace {
             let empty = head + ring_ms / pane_ms;
             let lag = lag.max(head - self.timeline.mark(0).closed);
             self.walk_to(empty, closed.min(empty - lag), lag, out);
+            // What is hot cools by the clock of events, pane by pane, as long as that takes no time worth speaking of.
+            let last = (empty + MAX_COOLING_PANES).min(target - 1);
+            while self.is_hot() && self.timeline.mark(0).head < last {
+                let next = self.timeline.mark(0).head + 1;
+                self.walk_to(next, closed.min(next - lag), lag, out);
+            }
             self.skip_to(target, closed, newest_ms, out);
         } else {
             self.walk_to(target, closed, lag, out);

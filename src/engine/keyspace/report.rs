@@ -107,8 +107,12 @@ impl Keyspace {
 
     /// True when something is counted or hot, so that time alone can change what is said.
     pub(crate) fn is_warm(&self) -> bool {
-        self.head_events.iter().any(|events| *events > 0)
-            || self.candidates.iter().any(|candidate| !candidate.tally.heat.is_cold())
+        self.head_events.iter().any(|events| *events > 0) || self.is_hot()
+    }
+
+    /// True when any key or shard is hot or suspect.
+    pub(super) fn is_hot(&self) -> bool {
+        self.candidates.iter().any(|candidate| !candidate.tally.heat.is_cold())
             || self.shards.iter().any(|shard| !shard.tally.heat.is_cold())
     }
 
