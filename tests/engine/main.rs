@@ -6,6 +6,7 @@ mod bounds;
 mod carrying;
 mod cases;
 mod exact;
+mod floods;
 mod merging;
 mod oracle;
 mod partitions;
