@@ -50,6 +50,20 @@ pub struct DecodeCounts {
     pub fields_too_long: u64,
 }
 
+impl DecodeCounts {
+    fn less(mut self, other: &Self) -> Self {
+        for (counts, own) in self.keys.iter_mut().zip(&other.keys) {
+            counts.missing = counts.missing.saturating_sub(own.missing);
+            counts.empty = counts.empty.saturating_sub(own.empty);
+            counts.too_long = counts.too_long.saturating_sub(own.too_long);
+        }
+        self.weights_ignored = self.weights_ignored.saturating_sub(other.weights_ignored);
+        self.weights_cut = self.weights_cut.saturating_sub(other.weights_cut);
+        self.fields_too_long = self.fields_too_long.saturating_sub(other.fields_too_long);
+        self
+    }
+}
+
 /// Why events have no key in one keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeyCounts {
@@ -141,6 +155,14 @@ impl Decoder {
     /// The counts since the last call, which begin anew.
     pub fn take_counts(&mut self) -> DecodeCounts {
         std::mem::take(&mut self.counts)
+    }
+
+    /// Takes back what decoding `record` has counted since [`Decoder::take_counts`]: it will be decoded again.
+    pub fn undo(&mut self, record: &[u8]) {
+        let counted = self.take_counts();
+        let again = self.decode(record).is_ok();
+        let own = self.take_counts();
+        self.counts = if again { counted.less(&own) } else { counted };
     }
 
     /// The key in each keyspace; those beyond the configured ones are not looked at.
@@ -329,6 +351,13 @@ mod tests {
         assert_eq!(counts.keys[1], KeyCounts::default());
         assert_eq!(counts.keys[2], KeyCounts { empty: 1, ..KeyCounts::default() });
         assert_eq!(decoder.take_counts(), DecodeCounts::default());
+        // A record that is decoded again counts once.
+        let records: [&[u8]; 2] = [br#"{"ts":1,"b":"x"}"#, br#"{"ts":1,"a":"x","b":"x","c":""}"#];
+        records.iter().for_each(|record| assert!(decoder.decode(record).is_ok()));
+        let twice = decoder.clone().take_counts();
+        decoder.undo(records[1]);
+        assert!(decoder.decode(records[1]).is_ok());
+        assert_eq!(decoder.take_counts(), twice);
     }
 
     // Case A1: vectordotdev/vrl#226, globalmac/KnuckleLog#4.

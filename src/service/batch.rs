@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::input::{Decoder, Refusal};
-use crate::source::Record;
+use crate::source::{Answer, Record};
 use crate::telemetry::{Events, Telemetry};
 use crate::units::{EventTime, Offset, Partition};
 
@@ -21,13 +21,28 @@ impl Batch {
         Self { records: 0, bytes: 0, counted: vec![0; keyspaces], refused: [NOTHING; Refusal::ALL.len()] }
     }
 
-    /// Decodes one record and counts its event, or its refusal.
-    pub(super) fn take(&mut self, record: Record<'_>, decoder: &mut Decoder, engine: &mut Engine, now: EventTime) {
-        self.records += 1;
-        if let Err(refusal) = self.count(record, decoder, engine, now) {
-            let slot = &mut self.refused[refusal as usize];
-            *slot = (slot.0 + 1, record.partition, record.offset);
+    /// Decodes one record and counts its event, or its refusal, unless it must wait: then it will come again.
+    pub(super) fn take(
+        &mut self,
+        record: Record<'_>,
+        decoder: &mut Decoder,
+        engine: &mut Engine,
+        now: EventTime,
+    ) -> Answer {
+        match self.count(record, decoder, engine, now) {
+            Ok(Answer::Taken) => {}
+            Ok(Answer::MustWait) => {
+                decoder.undo(record.value.unwrap_or_default());
+                return Answer::MustWait;
+            }
+            Err(refusal) => {
+                let slot = &mut self.refused[refusal as usize];
+                *slot = (slot.0 + 1, record.partition, record.offset);
+            }
         }
+        self.records += 1;
+        self.bytes += record.value.map_or(0, |value| value.len() as u64);
+        Answer::Taken
     }
 
     fn count(
@@ -36,15 +51,17 @@ impl Batch {
         decoder: &mut Decoder,
         engine: &mut Engine,
         now: EventTime,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Answer, Refusal> {
         let value = record.value.ok_or(Refusal::Tombstone)?;
-        self.bytes += value.len() as u64;
         let event = decoder.decode(value)?;
+        if engine.must_wait(record.partition, event.time, now) {
+            return Ok(Answer::MustWait);
+        }
         engine.handle_event(record.partition, &event, now)?;
         for (keyspace, counted) in self.counted.iter_mut().enumerate() {
             *counted += u64::from(event.keys.get(keyspace).is_some());
         }
-        Ok(())
+        Ok(Answer::Taken)
     }
 
     /// Hands the counts on and begins anew; returns the number of records.

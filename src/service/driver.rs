@@ -8,10 +8,10 @@ use super::clock::Clock;
 use super::exchange::{Exchange, Heat};
 use super::stop::Stop;
 use super::view::view_of;
-use crate::engine::{Change, Condition, Engine, Progress as ReadProgress};
+use crate::engine::{Change, Completeness, Condition, Engine, Progress as ReadProgress};
 use crate::input::Decoder;
 use crate::observe::Readiness;
-use crate::source::{KafkaSource, Progress, SourceEvent, Watchdog};
+use crate::source::{Answer, KafkaSource, Progress, Reach, SourceEvent, Watchdog};
 use crate::telemetry::{Events, KafkaErrorClass, Latch, Rebalance, Telemetry};
 use crate::units::{EventTime, Partition, Span};
 
@@ -19,6 +19,8 @@ use crate::units::{EventTime, Partition, Span};
 const BATCH_RECORDS: usize = 1024;
 /// The longest wait for a record: deadlines and the stop flag are looked at as often.
 const POLL_LIMIT: Duration = Duration::from_millis(20);
+/// The loop comes round many times in so long: when the clock says otherwise, it was set, or the process stood still.
+const ROUND_LIMIT: Span = Span::from_secs(2);
 /// How often the engine is ticked when nothing asks for it earlier.
 const TICK_EVERY: Span = Span::from_millis(100);
 /// How often what is hot is laid down for the leader's loop.
@@ -64,6 +66,8 @@ pub(super) struct Driver {
     watchdog: Watchdog,
     batch: Batch,
     timers: Timers,
+    /// The clock at the last round.
+    round_at: EventTime,
     /// Partitions that were lost with the session, until the next assignment.
     taken_away: Vec<Partition>,
     end: Option<DriverEnd>,
@@ -93,7 +97,9 @@ impl Driver {
         let telemetry = Arc::clone(parts.events.telemetry());
         let watchdog = Watchdog::new(parts.stall_timeout);
         let batch = Batch::new(parts.keyspaces.len());
-        Self { parts, telemetry, watchdog, batch, timers: Timers::default(), taken_away: Vec::new(), end: None }
+        let round_at = parts.clock.now();
+        let (timers, taken_away) = (Timers::default(), Vec::new());
+        Self { parts, telemetry, watchdog, batch, timers, round_at, taken_away, end: None }
     }
 
     /// Runs until told to stop, then commits and leaves the group.
@@ -113,6 +119,7 @@ impl Driver {
     fn read_batch(&mut self) {
         let begin_ns = self.parts.clock.elapsed_ns();
         let now = self.parts.clock.now();
+        self.look_at_clock(now);
         self.read(now);
         let records = self.batch.flush(&self.telemetry, &self.parts.events, &mut self.parts.decoder, now);
         if records > 0 {
@@ -121,51 +128,68 @@ impl Driver {
         }
     }
 
+    fn look_at_clock(&mut self, now: EventTime) {
+        let before = std::mem::replace(&mut self.round_at, now);
+        if now < before || now.since(before) > ROUND_LIMIT {
+            tracing::warn!(%before, %now, "the clock was set, or this process stood still: silence is measured anew");
+            self.parts.engine.handle_clock_set(now);
+        }
+    }
+
     fn read(&mut self, now: EventTime) {
         let DriverParts { source, decoder, engine, events, readiness, .. } = &mut self.parts;
         let (batch, end, taken_away) = (&mut self.batch, &mut self.end, &mut self.taken_away);
-        source.poll(now, POLL_LIMIT, BATCH_RECORDS, |event| match event {
-            SourceEvent::Record(record) => batch.take(record, decoder, engine, now),
-            SourceEvent::Assigned(starts) => {
-                let partitions: Vec<_> = starts.iter().map(|(partition, _)| *partition).collect();
-                events.rebalance(Rebalance::Assigned, &partitions);
-                // What has not come back belongs to another member.
-                let gone = taken_away.drain(..).filter(|partition| !partitions.contains(partition));
-                gone.for_each(|partition| engine.handle_revoke(partition));
-                readiness.set(Latch::Assigned, true, &format!("{} partitions came", partitions.len()));
-            }
-            SourceEvent::Revoked(partitions) => {
-                events.rebalance(Rebalance::Revoked, &partitions);
-                partitions.iter().for_each(|partition| engine.handle_revoke(*partition));
-            }
-            SourceEvent::TakenAway(partitions) => {
-                events.rebalance(Rebalance::Lost, &partitions);
-                // Until it is known whose they are they hold event time back: else an outage longer than the window would make their
-                // backlog too late.
-                partitions.iter().for_each(|partition| engine.handle_lost(*partition));
-                taken_away.extend(partitions);
-            }
-            SourceEvent::Rewound(partition, offset) => {
-                events.partition_rewound(partition, offset);
-                // What was counted belongs to a log that is gone: the partition is cold.
-                engine.handle_revoke(partition);
-            }
-            SourceEvent::Lost(partition, from, to) => events.offsets_lost(now, partition, from, to),
-            SourceEvent::Repeated(partition, offset) => events.record_repeated(now, partition, offset),
-            SourceEvent::Failed(class, text) => {
-                events.kafka_error(now, "input", class, &text);
-                if class == KafkaErrorClass::Fatal {
-                    *end = Some(DriverEnd::Fatal);
+        source.poll(now, POLL_LIMIT, BATCH_RECORDS, |event| {
+            match event {
+                SourceEvent::Record(record) => return batch.take(record, decoder, engine, now),
+                SourceEvent::Assigned(starts) => {
+                    let partitions: Vec<_> = starts.iter().map(|(partition, _)| *partition).collect();
+                    events.rebalance(Rebalance::Assigned, &partitions);
+                    // What has not come back belongs to another member.
+                    let gone = taken_away.drain(..).filter(|partition| !partitions.contains(partition));
+                    gone.for_each(|partition| engine.handle_revoke(partition));
+                    // Before anything more is counted: what they hold may be older than all the rest.
+                    for (partition, position) in starts {
+                        let progress = ReadProgress { partition, position, end: None, paused: false };
+                        engine.handle_progress(progress, now);
+                    }
+                    readiness.set(Latch::Assigned, true, &format!("{} partitions came", partitions.len()));
                 }
+                SourceEvent::Revoked(partitions) => {
+                    events.rebalance(Rebalance::Revoked, &partitions);
+                    partitions.iter().for_each(|partition| engine.handle_revoke(*partition));
+                }
+                SourceEvent::TakenAway(partitions) => {
+                    events.rebalance(Rebalance::Lost, &partitions);
+                    // Until it is known whose they are they hold event time back: else an outage longer than the window would make their
+                    // backlog too late.
+                    partitions.iter().for_each(|partition| engine.handle_lost(*partition));
+                    taken_away.extend(partitions);
+                }
+                SourceEvent::Rewound(partition, offset) => {
+                    events.partition_rewound(partition, offset);
+                    // What was counted belongs to a log that is gone: the partition is cold.
+                    engine.handle_revoke(partition);
+                }
+                SourceEvent::Lost(partition, from, to) => events.offsets_lost(now, partition, from, to),
+                SourceEvent::Repeated(partition, offset) => events.record_repeated(now, partition, offset),
+                SourceEvent::Failed(class, text) => {
+                    events.kafka_error(now, "input", class, &text);
+                    if class == KafkaErrorClass::Fatal {
+                        *end = Some(DriverEnd::Fatal);
+                    }
+                }
+                SourceEvent::Committed(result) => events.commit(now, result.err().as_deref()),
             }
-            SourceEvent::Committed(result) => events.commit(now, result.err().as_deref()),
+            Answer::Taken
         });
     }
 
     fn tick(&mut self) {
         let elapsed = self.parts.clock.elapsed();
         let now = self.parts.clock.now();
-        let asked = self.parts.engine.next_deadline().is_some_and(|deadline| deadline <= now);
+        let engine = &self.parts.engine;
+        let asked = engine.is_holding_back() || engine.next_deadline().is_some_and(|deadline| deadline <= now);
         if asked || due(&mut self.timers.tick, TICK_EVERY, elapsed) {
             self.tick_engine(now);
         }
@@ -188,12 +212,18 @@ impl Driver {
         let begin_ns = self.parts.clock.elapsed_ns();
         // Without a broker nobody knows where a partition ends: it is not idle, and event time does not run on by the clock.
         let broker_up = self.parts.source.broker_up();
-        for (partition, position, end) in self.parts.source.positions() {
+        for Reach { partition, position, end, waits } in self.parts.source.positions() {
             let end = end.filter(|_| broker_up).map(|end| end.max(position));
-            self.parts.engine.handle_progress(ReadProgress { partition, position, end, paused: false }, now);
+            self.parts.engine.handle_progress(ReadProgress { partition, position, end, paused: waits }, now);
         }
         self.parts.engine.handle_partitions(self.parts.source.partitions_known());
         self.parts.engine.handle_tick(now);
+        while let Some(partition) = self.parts.engine.poll_released() {
+            self.parts.source.go_on(partition);
+        }
+        while let Some(partition) = self.parts.engine.poll_given_up() {
+            self.parts.events.partition_given_up(now, partition);
+        }
         let took_ns = self.parts.clock.elapsed_ns().saturating_sub(begin_ns);
         self.telemetry.observe_tick(Duration::from_nanos(took_ns));
     }
@@ -223,7 +253,7 @@ impl Driver {
             hot: (0..keyspaces.len()).flat_map(|keyspace| engine.hot_keys(keyspace)).collect(),
             shards: keyspaces.iter().enumerate().map(longest).collect(),
             condition: engine.condition(),
-            end_offsets: positions.iter().map(|(partition, position, _)| (*partition, *position)).collect(),
+            end_offsets: positions.iter().map(|reach| (reach.partition, reach.position)).collect(),
         };
         self.parts.exchange.put_heat(heat);
     }
@@ -240,8 +270,19 @@ impl Driver {
     }
 
     fn show_condition(&self, condition: Condition) {
-        let detail = if condition.catching_up { "reading a backlog: event time is behind the clock" } else { "" };
-        self.parts.readiness.set(Latch::CaughtUp, !condition.catching_up, detail);
+        let Completeness { counted, exist } = condition.completeness;
+        let detail = match condition.lag {
+            Some(lag) if condition.catching_up => {
+                format!("reading a backlog of {lag} records: event time is behind the clock")
+            }
+            None if condition.catching_up => "reading a backlog: event time is behind the clock".to_owned(),
+            // With several instances that is how it is: ready, and nothing is planned.
+            _ if condition.incomplete => {
+                format!("incomplete, nothing is begun or withdrawn: {counted} of {exist} partitions are counted here")
+            }
+            _ => String::new(),
+        };
+        self.parts.readiness.set(Latch::CaughtUp, !condition.catching_up, &detail);
         let source = &self.parts.source;
         let detail = match (source.partitions_known(), source.broker_up()) {
             (0, true) => format!("topic '{}' does not exist, or has no partitions; create it", self.parts.topic),
@@ -254,7 +295,10 @@ impl Driver {
     fn watch(&mut self, now: EventTime) {
         let broker_up = self.parts.source.broker_up();
         let positions = self.parts.source.positions();
-        match self.watchdog.handle(broker_up, positions.into_iter(), now) {
+        // One that waits for others stands still on purpose.
+        let moving = positions.into_iter().filter(|reach| !reach.waits);
+        let moving = moving.map(|reach| (reach.partition, reach.position, reach.end));
+        match self.watchdog.handle(broker_up, moving, now) {
             Progress::Fine => self.parts.readiness.set(Latch::Progress, true, ""),
             Progress::Stalled(partition, span) => {
                 let detail = format!("partition {} of '{}' has not moved for {span}", partition.0, self.parts.topic);

@@ -2,8 +2,9 @@
 
 use super::exchange::{Heat, Led};
 use crate::engine::Engine;
+use crate::source::Reach;
 use crate::telemetry::{KeyspaceView, PartitionView, SourceView, View};
-use crate::units::{EventTime, Offset, Partition};
+use crate::units::EventTime;
 
 /// Everything as it is at `now`.
 pub(super) fn view_of(
@@ -12,7 +13,7 @@ pub(super) fn view_of(
     keyspaces: &[&str],
     heat: &Heat,
     led: &Led,
-    positions: &[(Partition, Offset, Option<Offset>)],
+    positions: &[Reach],
 ) -> View {
     let keyspaces =
         keyspaces.iter().enumerate().map(|(index, name)| keyspace_view(engine, index, name, heat, led)).collect();
@@ -28,9 +29,9 @@ pub(super) fn view_of(
     view
 }
 
-fn partition_view(&(partition, position, end): &(Partition, Offset, Option<Offset>)) -> PartitionView {
+fn partition_view(&Reach { partition, position, end, waits }: &Reach) -> PartitionView {
     let lag = end.map(|end| u64::try_from(end.0.saturating_sub(position.0)).unwrap_or(0));
-    PartitionView { partition, position: Some(position), lag, paused: false }
+    PartitionView { partition, position: Some(position), lag, paused: waits }
 }
 
 fn keyspace_view(engine: &Engine, index: usize, name: &str, heat: &Heat, led: &Led) -> KeyspaceView {

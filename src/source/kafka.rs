@@ -7,9 +7,10 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::Message;
 
+use super::held::{Kept, Steer};
 use super::kafka_context::{SourceContext, StartAt, failure};
 use super::rebalance::Place;
-use super::record::{Record, SourceEvent};
+use super::record::{Answer, Reach, Record, SourceEvent};
 use crate::telemetry::KafkaErrorClass;
 use crate::units::{EventTime, Offset, Partition};
 
@@ -48,20 +49,28 @@ impl KafkaSource {
             .set("auto.offset.reset", "earliest")
             .set("statistics.interval.ms", "1000")
             .set("topic.metadata.refresh.interval.ms", "5000");
-        let context = SourceContext::new(settings.topic.clone(), settings.start);
+        let read_committed = client.get("isolation.level").is_none_or(|level| level == "read_committed");
+        let context = SourceContext::new(settings.topic.clone(), settings.start, read_committed);
         let consumer: BaseConsumer<SourceContext> = client.create_with_context(context)?;
         consumer.subscribe(&[&settings.topic])?;
         Ok(Self { consumer })
     }
 
     /// Waits for at most `timeout` for the first record, then hands out what is there, at most `limit` records, and the events
-    /// between them, in order.
+    /// between them, in order. The answer to what is no record does not matter.
     ///
     /// `now` is the clock: partitions that are assigned meanwhile begin in relation to it.
-    pub fn poll(&mut self, now: EventTime, timeout: Duration, limit: usize, mut sink: impl FnMut(SourceEvent<'_>)) {
-        let mut timeout = timeout;
+    pub fn poll(
+        &mut self,
+        now: EventTime,
+        timeout: Duration,
+        limit: usize,
+        mut sink: impl FnMut(SourceEvent<'_>) -> Answer,
+    ) {
         self.consumer.context().shared().now = now;
-        for _ in 0..limit {
+        let handed = self.hand_out(limit, &mut sink);
+        let mut timeout = if handed > 0 { Duration::ZERO } else { timeout };
+        for _ in handed..limit {
             if !self.poll_one(timeout, &mut sink) {
                 return;
             }
@@ -70,17 +79,17 @@ impl KafkaSource {
     }
 
     /// One record or event of the broker, after the events that callbacks left; false when nothing came.
-    fn poll_one(&mut self, timeout: Duration, sink: &mut impl FnMut(SourceEvent<'_>)) -> bool {
+    fn poll_one(&self, timeout: Duration, sink: &mut impl FnMut(SourceEvent<'_>) -> Answer) -> bool {
         let polled = self.consumer.poll(timeout);
         let mut shared = self.consumer.context().shared();
         if !shared.pending.is_empty() {
             let pending = std::mem::take(&mut shared.pending);
             let dropped = std::mem::take(&mut shared.dropped_events);
             drop(shared);
-            pending.into_iter().for_each(&mut *sink);
+            pending.into_iter().for_each(|event| tell(sink, event));
             if dropped > 0 {
                 let text = format!("{dropped} events of the client were dropped: the loop did not poll for too long");
-                sink(SourceEvent::Failed(KafkaErrorClass::Other, text));
+                tell(sink, SourceEvent::Failed(KafkaErrorClass::Other, text));
             }
             shared = self.consumer.context().shared();
         }
@@ -88,28 +97,98 @@ impl KafkaSource {
             None => return false,
             Some(Ok(message)) => {
                 let (partition, offset) = (Partition(message.partition()), Offset(message.offset()));
+                let kept = || Kept::Record(offset, message.payload().map(<[u8]>::to_vec));
+                if shared.held.holds(partition) {
+                    shared.held.keep(partition, kept());
+                    drop(shared);
+                    self.steer(sink);
+                    return true;
+                }
                 let place = shared.assignment.handle_record(partition, offset);
                 drop(shared);
-                match place {
-                    Place::Next => {}
-                    Place::AfterGap(from) => sink(SourceEvent::Lost(partition, from, offset)),
-                    Place::Rewound => sink(SourceEvent::Rewound(partition, offset)),
-                    Place::Repeated | Place::NotAssigned => {
-                        sink(SourceEvent::Repeated(partition, offset));
-                        return true;
-                    }
+                let record = Record { partition, offset, value: message.payload() };
+                if self.hand(record, place, sink) == Answer::MustWait {
+                    self.consumer.context().shared().held.put_back(partition, kept());
                 }
-                sink(SourceEvent::Record(Record { partition, offset, value: message.payload() }));
+            }
+            Some(Err(KafkaError::PartitionEOF(partition))) if shared.held.holds(Partition(partition)) => {
+                shared.held.keep(Partition(partition), Kept::End);
             }
             Some(Err(KafkaError::PartitionEOF(partition))) => {
                 shared.assignment.handle_end_reached(Partition(partition));
             }
             Some(Err(error)) => {
                 drop(shared);
-                sink(failure(&error, "reading"));
+                tell(sink, failure(&error, "reading"));
             }
         }
         true
+    }
+
+    /// Hands one record out, with what its place says.
+    fn hand(&self, record: Record<'_>, place: Place, sink: &mut impl FnMut(SourceEvent<'_>) -> Answer) -> Answer {
+        let Record { partition, offset, .. } = record;
+        match place {
+            Place::Next => {}
+            Place::AfterGap(from) => tell(sink, SourceEvent::Lost(partition, from, offset)),
+            Place::Rewound => tell(sink, SourceEvent::Rewound(partition, offset)),
+            Place::Repeated | Place::NotAssigned => {
+                tell(sink, SourceEvent::Repeated(partition, offset));
+                return Answer::Taken;
+            }
+        }
+        let answer = sink(SourceEvent::Record(record));
+        if answer == Answer::MustWait {
+            self.consumer.context().shared().assignment.handle_held(partition, offset);
+        }
+        answer
+    }
+
+    /// Hands out what was held back and may go on; gives the number of records.
+    fn hand_out(&self, limit: usize, sink: &mut impl FnMut(SourceEvent<'_>) -> Answer) -> usize {
+        let context = self.consumer.context();
+        let mut handed = 0;
+        while handed < limit {
+            let mut shared = context.shared();
+            let Some((partition, kept)) = shared.held.pop() else { break };
+            let Kept::Record(offset, value) = &kept else {
+                shared.assignment.handle_end_reached(partition);
+                continue;
+            };
+            let place = shared.assignment.handle_record(partition, *offset);
+            drop(shared);
+            handed += 1;
+            let record = Record { partition, offset: *offset, value: value.as_deref() };
+            if self.hand(record, place, sink) == Answer::MustWait {
+                context.shared().held.put_back(partition, kept);
+            }
+        }
+        self.steer(sink);
+        handed
+    }
+
+    /// Pauses and resumes partitions in the client, so that what is held back stays bounded. A pause drops what the client has queued of
+    /// the partition; it goes on behind the last record that it gave out, which is kept here.
+    fn steer(&self, sink: &mut impl FnMut(SourceEvent<'_>) -> Answer) {
+        let context = self.consumer.context();
+        loop {
+            let Some(steer) = context.shared().held.steer() else { break };
+            let (Steer::Pause(partition) | Steer::Resume(partition)) = steer;
+            let told = context.list(&[(partition, Offset(0))]).and_then(|list| match steer {
+                Steer::Pause(_) => self.consumer.pause(&list),
+                Steer::Resume(_) => self.consumer.resume(&list),
+            });
+            if let Err(error) = told {
+                return tell(sink, failure(&error, "pausing or resuming a partition, which is tried again"));
+            }
+            context.shared().held.steered(steer);
+        }
+        context.shared().held.tidy();
+    }
+
+    /// What was held back of a partition may be handed out, at the next poll.
+    pub fn go_on(&mut self, partition: Partition) {
+        self.consumer.context().shared().held.release(partition);
     }
 
     /// Sends the positions reached to the group, without waiting for the answer; it comes as [`SourceEvent::Committed`].
@@ -155,10 +234,13 @@ impl KafkaSource {
         self.consumer.context().shared().partitions_known
     }
 
-    /// Every assigned partition with its position and, where known, its end.
+    /// How far every assigned partition is read.
     #[must_use]
-    pub fn positions(&self) -> Vec<(Partition, Offset, Option<Offset>)> {
-        self.consumer.context().shared().assignment.positions().collect()
+    pub fn positions(&self) -> Vec<Reach> {
+        let shared = self.consumer.context().shared();
+        let reach =
+            |(partition, position, end)| Reach { partition, position, end, waits: shared.held.holds(partition) };
+        shared.assignment.positions().map(reach).collect()
     }
 
     /// Records known to be unread.
@@ -166,4 +248,9 @@ impl KafkaSource {
     pub fn lag(&self) -> u64 {
         self.consumer.context().shared().assignment.lag()
     }
+}
+
+/// Tells what is no record: there is nothing to answer.
+fn tell(sink: &mut impl FnMut(SourceEvent<'_>) -> Answer, event: SourceEvent<'_>) {
+    let (Answer::Taken | Answer::MustWait) = sink(event);
 }

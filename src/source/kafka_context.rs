@@ -13,6 +13,7 @@ use rdkafka::types::RDKafkaRespErr;
 use rdkafka::util::Timeout;
 use rdkafka::{Offset as KafkaOffset, TopicPartitionList};
 
+use super::held::Held;
 use super::rebalance::Assignment;
 use super::record::SourceEvent;
 use crate::telemetry::KafkaErrorClass;
@@ -38,6 +39,7 @@ pub enum StartAt {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) assignment: Assignment,
+    pub(super) held: Held,
     pub(super) pending: VecDeque<SourceEvent<'static>>,
     pub(super) dropped_events: u64,
     pub(super) broker_up: bool,
@@ -58,20 +60,23 @@ impl Shared {
 pub(super) struct SourceContext {
     topic: String,
     start: StartAt,
+    /// Only committed records are handed out: what lies behind the last stable one is not to be had yet.
+    read_committed: bool,
     shared: Mutex<Shared>,
 }
 
 impl SourceContext {
-    pub(super) fn new(topic: String, start: StartAt) -> Self {
+    pub(super) fn new(topic: String, start: StartAt, read_committed: bool) -> Self {
         let shared = Shared {
             assignment: Assignment::default(),
+            held: Held::default(),
             pending: VecDeque::new(),
             dropped_events: 0,
             broker_up: false,
             partitions_known: 0,
             now: EventTime::MIN,
         };
-        Self { topic, start, shared: Mutex::new(shared) }
+        Self { topic, start, read_committed, shared: Mutex::new(shared) }
     }
 
     pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -142,9 +147,13 @@ impl SourceContext {
         let now = self.shared().now;
         let found = self.look_up(consumer, partitions, now);
         let starts = self.shared().assignment.starts(&found);
-        let result = self.list(&starts).and_then(|list| match consumer.rebalance_protocol() {
-            RebalanceProtocol::Cooperative => consumer.incremental_assign(&list),
-            _ => consumer.assign(&list),
+        // A pause outlives the assignment: a partition that was paused when it was taken away would stay so for ever.
+        let result = self.list(&starts).and_then(|list| {
+            consumer.resume(&self.list(&starts)?)?;
+            match consumer.rebalance_protocol() {
+                RebalanceProtocol::Cooperative => consumer.incremental_assign(&list),
+                _ => consumer.assign(&list),
+            }
         });
         match result {
             Ok(()) => {
@@ -172,6 +181,7 @@ impl SourceContext {
             shared.push(failure(&error, "giving partitions up failed"));
         }
         shared.assignment.handle_revoked(partitions, lost);
+        shared.held.forget(partitions);
         let partitions = partitions.to_vec();
         shared.push(if lost { SourceEvent::TakenAway(partitions) } else { SourceEvent::Revoked(partitions) });
     }
@@ -202,8 +212,10 @@ impl ClientContext for SourceContext {
         let Some(topic) = statistics.topics.get(&self.topic) else { return };
         shared.partitions_known = topic.partitions.keys().filter(|partition| **partition >= 0).count();
         for (partition, numbers) in &topic.partitions {
+            let stable = if self.read_committed && numbers.ls_offset >= 0 { numbers.ls_offset } else { i64::MAX };
             if *partition >= 0 && numbers.hi_offset >= 0 {
-                shared.assignment.handle_end(Partition(*partition), Offset(numbers.hi_offset));
+                let (end, nothing_before) = (Offset(numbers.hi_offset.min(stable)), Offset(numbers.eof_offset));
+                shared.assignment.handle_end(Partition(*partition), end, nothing_before);
             }
         }
     }

@@ -9,10 +9,14 @@
 //!   hint for lag monitors; they are never ahead of what was handed out.
 //! - **Start.** Windows live in memory, so a new process begins at the offset of the oldest event that its longest window can
 //!   hold, whatever was committed. What lies before could not change any verdict.
+//! - **Waiting.** Who takes the records may answer that one must wait ([`Answer::MustWait`]). It and all that follow in its
+//!   partition are held back until [`KafkaSource::go_on`], and come then in the same order, from this very record on. Neither position
+//!   nor commit passes it; a partition that is taken away meanwhile goes on at it.
 //! - **Gaps.** Offsets that retention, compaction or truncation took are counted as lost, never jumped over in silence.
 
 mod client;
 mod file;
+mod held;
 mod kafka;
 mod kafka_context;
 mod rebalance;
@@ -24,5 +28,5 @@ pub use file::{Line, Lines};
 pub use kafka::{KafkaSource, KafkaSourceSettings};
 pub use kafka_context::StartAt;
 pub use rebalance::{Assignment, Place};
-pub use record::{Record, SourceEvent};
+pub use record::{Answer, Reach, Record, SourceEvent};
 pub use watchdog::{Progress, Watchdog};

@@ -18,6 +18,8 @@ struct Reading {
     committed: Offset,
     end: Option<Offset>,
     start: Offset,
+    /// The client has said so, and nothing came since.
+    drained: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +61,7 @@ impl Assignment {
     pub fn handle_assigned(&mut self, starts: &[(Partition, Offset)]) {
         for &(partition, start) in starts {
             self.left_at.remove(&partition);
-            let reading = Reading { position: start, committed: Offset(-1), end: None, start };
+            let reading = Reading { position: start, committed: Offset(-1), end: None, start, drained: false };
             self.assigned.insert(partition, reading);
         }
     }
@@ -76,6 +78,7 @@ impl Assignment {
     /// A record arrived: says where it lies and moves the position behind it.
     pub fn handle_record(&mut self, partition: Partition, offset: Offset) -> Place {
         let Some(reading) = self.assigned.get_mut(&partition) else { return Place::NotAssigned };
+        reading.drained = false;
         let position = reading.position;
         let next = Offset(offset.0 + 1);
         if offset == position {
@@ -86,17 +89,26 @@ impl Assignment {
             // Before the first record nothing was promised: a start below the log's beginning is no loss of ours.
             if position == reading.start { Place::Next } else { Place::AfterGap(position) }
         } else if reading.end.is_some_and(|end| end < position) {
-            *reading = Reading { position: next, committed: Offset(-1), end: None, start: offset };
+            *reading = Reading { position: next, committed: Offset(-1), end: None, start: offset, drained: false };
             Place::Rewound
         } else {
             Place::Repeated
         }
     }
 
-    /// The broker says how far a partition reaches.
-    pub fn handle_end(&mut self, partition: Partition, end: Offset) {
+    /// The record that just arrived must wait: the position stays at it, and it arrives again.
+    pub fn handle_held(&mut self, partition: Partition, offset: Offset) {
         if let Some(reading) = self.assigned.get_mut(&partition) {
-            reading.end = Some(end);
+            reading.position = offset;
+        }
+    }
+
+    /// The broker says how far a partition reaches, the client up to where it has found nothing more to hand out. The last offsets
+    /// of a log need not be records: where transactions are written, markers of their end are.
+    pub fn handle_end(&mut self, partition: Partition, end: Offset, nothing_before: Offset) {
+        if let Some(reading) = self.assigned.get_mut(&partition) {
+            let drained = reading.drained && nothing_before >= end && end >= reading.position;
+            reading.end = Some(if drained { reading.position } else { end });
         }
     }
 
@@ -104,6 +116,7 @@ impl Assignment {
     pub fn handle_end_reached(&mut self, partition: Partition) {
         if let Some(reading) = self.assigned.get_mut(&partition) {
             reading.end = Some(reading.position);
+            reading.drained = true;
         }
     }
 
@@ -188,9 +201,9 @@ mod tests {
         assignment.handle_assigned(&[(P, Offset(0))]);
         assert_eq!(assignment.handle_record(P, Offset(3)), Place::Next, "the log begins at 3");
         assert_eq!(assignment.handle_record(P, Offset(7)), Place::AfterGap(Offset(4)));
-        assignment.handle_end(P, Offset(8));
+        assignment.handle_end(P, Offset(8), Offset(-1));
         assert_eq!(assignment.handle_record(P, Offset(5)), Place::Repeated);
-        assignment.handle_end(P, Offset(2));
+        assignment.handle_end(P, Offset(2), Offset(2));
         assert_eq!(assignment.handle_record(P, Offset(0)), Place::Rewound);
         assert_eq!(assignment.handle_record(P, Offset(1)), Place::Next);
     }
@@ -203,8 +216,46 @@ mod tests {
         assignment.handle_record(P, Offset(0));
         assert_eq!(assignment.take_uncommitted(), [(P, Offset(1))]);
         assert!(assignment.take_uncommitted().is_empty());
-        assignment.handle_end(P, Offset(5));
+        assignment.handle_end(P, Offset(5), Offset(-1));
         assert_eq!(assignment.lag(), 4);
+    }
+
+    /// A held record is not passed by position or commit, whoever goes on with the partition; then it is the next one.
+    #[test]
+    fn a_record_that_waits_is_the_next_one() {
+        let mut assignment = Assignment::default();
+        assignment.handle_assigned(&[(P, Offset(0))]);
+        assert_eq!(assignment.handle_record(P, Offset(40)), Place::Next, "the log begins at 40");
+        assignment.handle_held(P, Offset(40));
+        assert_eq!(assignment.take_uncommitted(), [(P, Offset(40))]);
+        assert_eq!(assignment.positions().next(), Some((P, Offset(40), None)));
+        assignment.handle_revoked(&[P], true);
+        assert_eq!(assignment.starts(&[(P, Offset(90))]), [(P, Offset(40))]);
+        assignment.handle_assigned(&[(P, Offset(40))]);
+        assert_eq!(assignment.handle_record(P, Offset(40)), Place::Next);
+        assignment.handle_held(P, Offset(40));
+        assert_eq!(assignment.handle_record(P, Offset(40)), Place::Next, "it arrives again, and is no repeat");
+        assert_eq!(assignment.handle_record(P, Offset(44)), Place::AfterGap(Offset(41)));
+        assignment.handle_held(P, Offset(44));
+        assert_eq!(assignment.handle_record(P, Offset(44)), Place::Next, "the gap was told");
+    }
+
+    /// Case K14 (dpkp/kafka-python#1707, softwaremill/klag-exporter#104): behind the last record lies the marker of a transaction.
+    #[test]
+    fn what_is_no_record_at_the_end_is_no_lag() {
+        let mut assignment = Assignment::default();
+        assignment.handle_assigned(&[(P, Offset(0))]);
+        assignment.handle_record(P, Offset(0));
+        assignment.handle_end(P, Offset(2), Offset(-1));
+        assert_eq!(assignment.lag(), 1, "nobody knows yet what it is");
+        assignment.handle_end_reached(P);
+        assignment.handle_end(P, Offset(2), Offset(2));
+        assert_eq!(assignment.lag(), 0);
+        assignment.handle_end(P, Offset(7), Offset(2));
+        assert_eq!(assignment.lag(), 6, "more was written");
+        assignment.handle_record(P, Offset(2));
+        assignment.handle_end(P, Offset(7), Offset(7));
+        assert_eq!(assignment.lag(), 4, "the client has it, the engine has not");
     }
 
     proptest! {

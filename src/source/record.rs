@@ -14,6 +14,29 @@ pub struct Record<'a> {
     pub value: Option<&'a [u8]>,
 }
 
+/// What becomes of a record that was handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Answer {
+    /// It was counted, or refused for good.
+    Taken,
+    /// It must wait, and all that follow it in its partition.
+    MustWait,
+}
+
+/// How far an assigned partition is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// The partition.
+    pub partition: Partition,
+    /// The next record to take.
+    pub position: Offset,
+    /// One past the last record, where it is known.
+    pub end: Option<Offset>,
+    /// The record at the position came and must wait.
+    pub waits: bool,
+}
+
 /// What a source has to say, in the order in which it happened.
 #[derive(Debug)]
 pub enum SourceEvent<'a> {

@@ -163,7 +163,7 @@ catalogue! {
     KeysRefused "keyheat_keys_refused_total" Counter, [KEYSPACE, closed("reason", &KEY_REFUSAL_LABELS)], "Events not counted in one keyspace, by what is wrong with their key there.";
     PollBatch "keyheat_poll_batch_records" BATCH, [], "Records that one poll of the input brought.";
     PartitionsAssigned "keyheat_partitions_assigned" Gauge, [], "Input partitions that this process reads.";
-    PartitionsPaused "keyheat_partitions_paused" Gauge, [], "Of these, those paused because they run ahead of the slowest one.";
+    PartitionsPaused "keyheat_partitions_paused" Gauge, [], "Of these, those that wait because they run ahead of the slowest one.";
     LagRecords "keyheat_lag_records" Gauge, [], "Input records that are unread, over all assigned partitions.";
     PartitionLag "keyheat_partition_lag_records" Gauge, [PARTITION], "Input records that are unread, by partition.";
     PartitionPosition "keyheat_partition_position" Gauge, [PARTITION], "Offset of the next record to read, by partition.";
@@ -173,6 +173,7 @@ catalogue! {
     OffsetsLost "keyheat_offsets_lost_total" Counter, [], "Offsets of the input that did not exist any more when they were due: retention, compaction or truncation took them.";
     RecordsRepeated "keyheat_records_repeated_total" Counter, [], "Records that came again and were left out.";
     PartitionsRewound "keyheat_partitions_rewound_total" Counter, [], "Partitions whose log began anew below the position: the topic was made anew or cut.";
+    PartitionsGivenUp "keyheat_partitions_given_up_total" Counter, [], "Partitions that others waited for in vain: they did not move, or brought no event, and the others went on.";
     Watermark "keyheat_watermark_timestamp_seconds" Gauge, [], "Event time up to which all is counted; 0 before the first event.";
     WatermarkLag "keyheat_watermark_lag_seconds" Gauge, [], "How far the watermark is behind the clock; 0 before the first event.";
 

@@ -194,6 +194,11 @@ impl Telemetry {
         self.add(Metric::PartitionsRewound, &[], 1);
     }
 
+    /// A partition is waited for no longer.
+    pub fn count_given_up(&self) {
+        self.add(Metric::PartitionsGivenUp, &[], 1);
+    }
+
     /// A commit ended.
     pub fn count_commit(&self, result: CommitResult) {
         self.add(Metric::Commits, &[result as usize], 1);

@@ -40,6 +40,7 @@ enum LineKind {
     HoldTurnedBack,
     OffsetsLost,
     Repeated,
+    GivenUp,
 }
 
 const CONTROL_RESULTS: usize = ControlResult::ALL.len();
@@ -48,7 +49,7 @@ const CONTROL_FROM: usize = KAFKA_FROM + KafkaErrorClass::ALL.len();
 const SINGLE_FROM: usize = CONTROL_FROM + ControlKind::ALL.len() * CONTROL_RESULTS;
 
 impl LineKind {
-    const COUNT: usize = SINGLE_FROM + 6;
+    const COUNT: usize = SINGLE_FROM + 7;
 
     const fn index(self) -> usize {
         match self {
@@ -61,6 +62,7 @@ impl LineKind {
             Self::HoldTurnedBack => SINGLE_FROM + 3,
             Self::OffsetsLost => SINGLE_FROM + 4,
             Self::Repeated => SINGLE_FROM + 5,
+            Self::GivenUp => SINGLE_FROM + 6,
         }
     }
 }
@@ -148,6 +150,19 @@ impl Events {
         self.telemetry.count_rewound();
         let (partition, offset) = (partition.0, at.0);
         warn!(partition, offset, "the log begins anew: the topic was made anew or cut; the partition starts cold");
+    }
+
+    /// Others waited for a partition in vain, and go on without it.
+    pub fn partition_given_up(&self, now: EventTime, partition: Partition) {
+        self.telemetry.count_given_up();
+        if let Some(suppressed) = self.admit(LineKind::GivenUp, now) {
+            let partition = partition.0;
+            warn!(
+                partition,
+                suppressed,
+                "the partition does not move, or brings no event: others wait for it no longer, and nothing is planned until it does"
+            );
+        }
     }
 
     /// The plan topic has lost records: publishing stops until a person has looked.
@@ -365,6 +380,7 @@ mod tests {
                 LineKind::HoldTurnedBack,
                 LineKind::OffsetsLost,
                 LineKind::Repeated,
+                LineKind::GivenUp,
             ]
             .map(LineKind::index),
         );

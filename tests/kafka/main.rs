@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod alignment;
 mod broker;
 mod control_log;
 mod input;

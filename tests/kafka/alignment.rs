@@ -1,0 +1,166 @@
+//! A backlog whose partitions are minutes apart: the one that is ahead waits, and every event is counted.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+
+use super::stage::{Stage, wait_metric};
+use super::support::process::{PATIENCE, Process, get, scrape, sum};
+use super::support::{Kafka, Record, poll_until};
+
+/// Everything that one key has in the last minute is more than 1/s. Nothing is idle while the test looks.
+const BACKLOG: &str = r#"
+[time]
+idle_timeout = "10m"
+[[keyspace]]
+name = "customer"
+key = "{/client}"
+windows = ["60s/5s"]
+rate = "1/s"
+mode = "observe"
+"#;
+
+const PARTITIONS: i32 = 4;
+/// Partition 0 begins twelve minutes before the end, the next one three minutes later, and so on; all end together.
+const APART_MS: i64 = 180_000;
+const STEP_MS: i64 = 20;
+const KEYS: i64 = 7;
+
+fn now_ms() -> i64 {
+    keyheat::service::Clock::system().now().as_millis()
+}
+
+fn client_of(partition: i32, at_ms: i64) -> String {
+    format!("c{}", (at_ms / STEP_MS + i64::from(partition)) % KEYS)
+}
+
+fn times(partition: i32, end_ms: i64) -> impl Iterator<Item = i64> {
+    let steps = (i64::from(PARTITIONS - partition) * APART_MS) / STEP_MS;
+    (0..steps).map(move |step| end_ms - step * STEP_MS).rev()
+}
+
+fn value(client: &str, at_ms: i64) -> String {
+    format!(r#"{{"ts":{at_ms},"client":"{client}","op":"write"}}"#)
+}
+
+fn gauge(addr: &str, name: &str, labels: &[(&str, &str)]) -> f64 {
+    scrape(addr).and_then(|all| all.value(name, labels)).unwrap_or(-1.0)
+}
+
+/// Hot and suspect keys with both bounds of their count.
+fn hot_keys(addr: &str) -> BTreeMap<String, (u64, u64)> {
+    let (_, body) = get(addr, "/v1/hot-keys").unwrap();
+    let answer: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let keys = answer["keyspaces"][0]["keys"].as_array().unwrap().iter();
+    let bounds =
+        |key: &serde_json::Value| (key["count"]["lower"].as_u64().unwrap(), key["count"]["upper"].as_u64().unwrap());
+    keys.map(|key| (key["key"].as_str().unwrap().to_owned(), bounds(key))).collect()
+}
+
+/// The slack of the windows is 7 s, the longer window a minute, and the partitions are read side by side: without waiting the first
+/// one would lose all but its last minute.
+#[test]
+fn a_backlog_with_skew_is_counted_to_the_last_event() {
+    let kafka = Kafka::shared();
+    let stage = Stage::new(kafka, "skew", BACKLOG);
+    stage.create_topics();
+    let end_ms = now_ms() / 5_000 * 5_000 - 600_001;
+    let mut total = 0.0;
+    let mut last_minute = BTreeMap::<String, u64>::new();
+    for partition in 0..PARTITIONS {
+        let record = |at_ms| Record::event(value(&client_of(partition, at_ms), at_ms)).to(partition);
+        kafka.produce(&stage.input, times(partition, end_ms).map(record));
+        total += times(partition, end_ms).count() as f64;
+        for at_ms in times(partition, end_ms).filter(|at_ms| *at_ms > end_ms - 60_000) {
+            *last_minute.entry(client_of(partition, at_ms)).or_default() += 1;
+        }
+    }
+
+    let mut service = stage.run("service");
+    let addr = service.http();
+    poll_until("three partitions to wait for the first", PATIENCE, || {
+        (gauge(&addr, "keyheat_partitions_paused", &[]) >= 3.0).then_some(())
+    });
+    let (status, body) = get(&addr, "/v1/status").unwrap();
+    assert!(status == 200 && body.contains(r#""catching_up":true"#), "{body}");
+    wait_metric(&addr, "keyheat_records_read_total", total);
+    poll_until("nobody to wait any more", PATIENCE, || {
+        let all = scrape(&addr)?;
+        let still = all.value("keyheat_partitions_paused", &[])? + all.value("keyheat_lag_records", &[])?;
+        (still == 0.0).then_some(())
+    });
+    let all = scrape(&addr).unwrap();
+    assert_eq!(sum(&all, "keyheat_events_counted_total"), total, "{}", service.log());
+    for metric in ["keyheat_records_refused_total", "keyheat_partitions_given_up_total", "keyheat_offsets_lost_total"] {
+        assert_eq!(sum(&all, metric), 0.0, "{metric}");
+    }
+    assert_eq!(sum(&all, "keyheat_records_repeated_total"), 0.0);
+    assert_eq!(gauge(&addr, "keyheat_condition", &[("condition", "incomplete")]), 0.0);
+    let events = last_minute.values().sum::<u64>() as f64;
+    assert_eq!(sum(&scrape(&addr).unwrap(), "keyheat_window_events"), events);
+    let expected: BTreeMap<_, _> = last_minute.into_iter().map(|(key, count)| (key, (count, count))).collect();
+    poll_until("the exact count of each key", PATIENCE, || (hot_keys(&addr) == expected).then_some(()));
+
+    service.signal("TERM");
+    assert_eq!(service.end(Duration::from_secs(15)).code(), Some(0), "{}", service.log());
+    assert_eq!(kafka.committed(&stage.group, &stage.input).values().sum::<i64>() as f64, total);
+}
+
+/// One of two partitions has no leader. It is waited for as long as a partition may be silent, then told, and the other is counted.
+#[test]
+fn a_partition_without_a_leader_stops_the_others_for_a_while_only() {
+    let cluster = MockCluster::new(1).unwrap();
+    let brokers = cluster.bootstrap_servers();
+    for topic in ["input", "plan", "acks"] {
+        cluster.create_topic(topic, if topic == "input" { 2 } else { 1 }, 1).unwrap();
+    }
+    let producer: BaseProducer = rdkafka::ClientConfig::new().set("bootstrap.servers", &brokers).create().unwrap();
+    let at_ms = now_ms();
+    for number in 0..1_000 {
+        let value = value("c", at_ms + number / 10);
+        producer.send(BaseRecord::<(), _>::to("input").partition(0).payload(&value)).unwrap();
+    }
+    producer.flush(PATIENCE).unwrap();
+    cluster.partition_leader("input", 1, None).unwrap();
+
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("stages").join(Kafka::name("leaderless"));
+    std::fs::create_dir_all(&dir).unwrap();
+    let config = dir.join("keyheat.toml");
+    let text = format!(
+        r#"
+[kafka]
+brokers = ["{brokers}"]
+[input]
+topic = "input"
+time = "/ts"
+start = "earliest"
+[time]
+idle_timeout = "2s"
+[control]
+plan_topic = "plan"
+acks_topic = "acks"
+[observe]
+listen = "127.0.0.1:0"
+[[keyspace]]
+name = "customer"
+key = "{{/client}}"
+mode = "observe"
+"#
+    );
+    std::fs::write(&config, text).unwrap();
+    let service = Process::start(&dir, "service", &["run", "--config", &config.to_string_lossy()]);
+    let addr = service.http();
+    poll_until("the partition with records to wait", PATIENCE, || {
+        (gauge(&addr, "keyheat_partitions_paused", &[]) == 1.0).then_some(())
+    });
+    wait_metric(&addr, "keyheat_partitions_given_up_total", 1.0);
+    wait_metric(&addr, "keyheat_events_counted_total", 1_000.0);
+    assert_eq!(gauge(&addr, "keyheat_partitions_given_up_total", &[]), 1.0, "told once: {}", service.log());
+    poll_until("the counts to be incomplete", PATIENCE, || {
+        (gauge(&addr, "keyheat_condition", &[("condition", "incomplete")]) == 1.0).then_some(())
+    });
+    let (_, ready) = get(&addr, "/readyz").unwrap();
+    assert!(ready.contains("1 of 2 partitions"), "{ready}");
+}
