@@ -111,46 +111,8 @@ fn a_backlog_with_skew_is_counted_to_the_last_event() {
 /// One of two partitions has no leader. It is waited for as long as a partition may be silent, then told, and the other is counted.
 #[test]
 fn a_partition_without_a_leader_stops_the_others_for_a_while_only() {
-    let cluster = MockCluster::new(1).unwrap();
-    let brokers = cluster.bootstrap_servers();
-    for topic in ["input", "plan", "acks"] {
-        cluster.create_topic(topic, if topic == "input" { 2 } else { 1 }, 1).unwrap();
-    }
-    let producer: BaseProducer = rdkafka::ClientConfig::new().set("bootstrap.servers", &brokers).create().unwrap();
-    let at_ms = now_ms();
-    for number in 0..1_000 {
-        let value = value("c", at_ms + number / 10);
-        producer.send(BaseRecord::<(), _>::to("input").partition(0).payload(&value)).unwrap();
-    }
-    producer.flush(PATIENCE).unwrap();
-    cluster.partition_leader("input", 1, None).unwrap();
-
-    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("stages").join(Kafka::name("leaderless"));
-    std::fs::create_dir_all(&dir).unwrap();
-    let config = dir.join("keyheat.toml");
-    let text = format!(
-        r#"
-[kafka]
-brokers = ["{brokers}"]
-[input]
-topic = "input"
-time = "/ts"
-start = "earliest"
-[time]
-idle_timeout = "2s"
-[control]
-plan_topic = "plan"
-acks_topic = "acks"
-[observe]
-listen = "127.0.0.1:0"
-[[keyspace]]
-name = "customer"
-key = "{{/client}}"
-mode = "observe"
-"#
-    );
-    std::fs::write(&config, text).unwrap();
-    let service = Process::start(&dir, "service", &["run", "--config", &config.to_string_lossy()]);
+    let cluster = Leaderless::new(2, 1_000, "2s");
+    let service = cluster.run("service");
     let addr = service.http();
     poll_until("the partition with records to wait", PATIENCE, || {
         (gauge(&addr, "keyheat_partitions_paused", &[]) == 1.0).then_some(())
@@ -163,4 +125,101 @@ mode = "observe"
     });
     let (_, ready) = get(&addr, "/readyz").unwrap();
     assert!(ready.contains("1 of 2 partitions"), "{ready}");
+}
+
+/// Partitions that wait, and are paused in the client, are taken away and come back: a pause outlives an assignment, and would stop
+/// them for ever. They go on at the held record: nothing is counted twice, and nothing is left out.
+#[test]
+fn a_partition_that_is_taken_away_while_it_waits_goes_on_at_the_held_record() {
+    let cluster = Leaderless::new(3, 10_000, "10m");
+    let mut first = cluster.run("first");
+    let addr = first.http();
+    poll_until("both partitions with records to wait", PATIENCE, || {
+        (gauge(&addr, "keyheat_partitions_paused", &[]) == 2.0).then_some(())
+    });
+    let mut second = cluster.run("second");
+    let other = second.http();
+    wait_metric(&other, "keyheat_partitions_assigned", 1.0);
+    poll_until("the first to have given partitions up", PATIENCE, || {
+        (gauge(&addr, "keyheat_partitions_assigned", &[]) < 3.0).then_some(())
+    });
+    assert_eq!(gauge(&addr, "keyheat_records_read_total", &[]), 0.0, "{}", first.log());
+    second.signal("TERM");
+    assert!(second.end(PATIENCE).code().is_some());
+    cluster.cluster.partition_leader("input", 2, Some(1)).unwrap();
+    wait_metric(&addr, "keyheat_events_counted_total", 20_000.0);
+    poll_until("nobody to wait any more", PATIENCE, || {
+        let all = scrape(&addr)?;
+        let still = all.value("keyheat_partitions_paused", &[])? + all.value("keyheat_lag_records", &[])?;
+        (still == 0.0).then_some(())
+    });
+    let all = scrape(&addr).unwrap();
+    for (metric, value) in [
+        ("keyheat_events_counted_total", 20_000.0),
+        ("keyheat_records_read_total", 20_000.0),
+        ("keyheat_records_refused_total", 0.0),
+        ("keyheat_offsets_lost_total", 0.0),
+    ] {
+        assert_eq!(sum(&all, metric), value, "{metric}: {}", first.log());
+    }
+    first.signal("TERM");
+    assert!(first.end(PATIENCE).code().is_some());
+}
+
+/// A mock cluster whose last input partition has no leader, and no records; each other one has as many.
+struct Leaderless {
+    cluster: MockCluster<'static, rdkafka::producer::DefaultProducerContext>,
+    dir: std::path::PathBuf,
+    config: std::path::PathBuf,
+}
+
+impl Leaderless {
+    fn new(partitions: i32, records: i64, idle_timeout: &str) -> Self {
+        let cluster = MockCluster::new(1).unwrap();
+        let brokers = cluster.bootstrap_servers();
+        for topic in ["input", "plan", "acks"] {
+            cluster.create_topic(topic, if topic == "input" { partitions } else { 1 }, 1).unwrap();
+        }
+        let producer: BaseProducer = rdkafka::ClientConfig::new().set("bootstrap.servers", &brokers).create().unwrap();
+        let at_ms = now_ms();
+        for (partition, number) in (0..partitions - 1).flat_map(|partition| (0..records).map(move |n| (partition, n))) {
+            let value = value("c", at_ms + number / 10);
+            producer.send(BaseRecord::<(), _>::to("input").partition(partition).payload(&value)).unwrap();
+        }
+        producer.flush(PATIENCE).unwrap();
+        cluster.partition_leader("input", partitions - 1, None).unwrap();
+        let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("stages").join(Kafka::name("leaderless"));
+        std::fs::create_dir_all(&dir).unwrap();
+        let config = dir.join("keyheat.toml");
+        std::fs::write(&config, configuration(&brokers, idle_timeout)).unwrap();
+        Self { cluster, dir, config }
+    }
+
+    fn run(&self, name: &str) -> Process {
+        Process::start(&self.dir, name, &["run", "--config", &self.config.to_string_lossy()])
+    }
+}
+
+fn configuration(brokers: &str, idle_timeout: &str) -> String {
+    format!(
+        r#"
+[kafka]
+brokers = ["{brokers}"]
+[input]
+topic = "input"
+time = "/ts"
+start = "earliest"
+[time]
+idle_timeout = "{idle_timeout}"
+[control]
+plan_topic = "plan"
+acks_topic = "acks"
+[observe]
+listen = "127.0.0.1:0"
+[[keyspace]]
+name = "customer"
+key = "{{/client}}"
+mode = "observe"
+"#
+    )
 }
