@@ -1,6 +1,6 @@
 //! Several partitions: read in any interleaving, under the rule that one that runs ahead waits, they count like one log in order.
 
-use keyheat::engine::{Engine, Progress, Verdict};
+use keyheat::engine::{Engine, Progress, TimeSettings, Verdict};
 use keyheat::input::{AccessEvent, Refusal};
 use keyheat::units::{EventTime, Offset, Partition, Span};
 use proptest::prelude::*;
@@ -37,9 +37,14 @@ struct Reader {
 impl Reader {
     /// The clock shows two hours after the begin of event time: all is backlog.
     fn new(logs: Vec<Vec<Entry>>) -> Self {
+        Self::with_lead(logs, TimeSettings::default().max_ahead)
+    }
+
+    fn with_lead(logs: Vec<Vec<Entry>>, max_ahead: Span) -> Self {
         let rules = [absolute(3.0), relative(4.0, 5)];
         let mut settings = settings(&[window(10_000, 1_000), window(60_000, 5_000)], &rules);
         settings.keyspaces[0].counting.width_log2 = 8;
+        settings.time.max_ahead = max_ahead;
         let engine = Engine::new(settings);
         let logs = logs.into_iter().map(|records| Log { records, ..Log::default() }).collect();
         let now = at(2 * HOUR_MS);
@@ -108,11 +113,11 @@ impl Reader {
     }
 
     /// Every record in the order of event time, each in its partition.
-    fn in_order(logs: &[Vec<Entry>]) -> Self {
+    fn in_order(logs: &[Vec<Entry>], max_ahead: Span) -> Self {
         let numbered = logs.iter().enumerate().flat_map(|(number, log)| log.iter().map(move |entry| (number, *entry)));
         let mut all: Vec<_> = numbered.collect();
         all.sort_by_key(|(_, (time, _))| *time);
-        let mut reader = Self::new(Vec::new());
+        let mut reader = Self::with_lead(Vec::new(), max_ahead);
         for (number, (time, key)) in all {
             let Some(time) = time else { continue };
             let partition = Partition(i32::try_from(number).unwrap());
@@ -144,7 +149,7 @@ fn log() -> impl Strategy<Value = Vec<Entry>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     /// Whatever the skew between partitions and the order in which they are read, no event is lost, and what is counted is bit for
     /// bit what one log in order gives. Reading never comes to a stop.
@@ -152,10 +157,11 @@ proptest! {
     fn any_interleaving_counts_like_one_log_in_order(
         logs in prop::collection::vec(log(), 1..5),
         choices in prop::collection::vec(0usize..6, 1..60),
+        max_ahead in prop::sample::select(vec![0u64, 300, 5_000, 30_000]).prop_map(Span::from_millis),
     ) {
-        let mut reader = Reader::new(logs.clone());
+        let mut reader = Reader::with_lead(logs.clone(), max_ahead);
         prop_assert!(reader.read_all(&choices), "comes to a stop");
-        let ordered = Reader::in_order(&logs);
+        let ordered = Reader::in_order(&logs, max_ahead);
         prop_assert!(reader.refused.is_empty() && ordered.refused.is_empty(), "{:?}", reader.refused);
         prop_assert_eq!(reader.engine.digest(0), ordered.engine.digest(0));
         prop_assert_eq!(reader.engine.condition().watermark, ordered.engine.condition().watermark);
@@ -302,7 +308,7 @@ fn an_outage_of_all_brokers_gives_nobody_up() {
     assert_eq!((reader.given_up.len(), reader.engine.condition().lag), (0, None));
     reader.up = true;
     assert!(reader.read_all(&[1, 0, 0]) && reader.refused.is_empty());
-    assert_eq!(reader.engine.digest(0), Reader::in_order(&logs).engine.digest(0));
+    assert_eq!(reader.engine.digest(0), Reader::in_order(&logs, TimeSettings::default().max_ahead).engine.digest(0));
 }
 
 /// A partition of records that are no events moves and stands still in event time: waited for twelve times as long, not for ever.
@@ -348,7 +354,7 @@ fn a_fast_clock_within_the_limit_costs_nothing() {
     logs[0].insert(50, (Some(at(54_900)), 7));
     let mut reader = reader(&logs);
     assert!(reader.read_all(&[0, 0, 1]) && reader.refused.is_empty());
-    assert_eq!(reader.engine.digest(0), Reader::in_order(&logs).engine.digest(0));
+    assert_eq!(reader.engine.digest(0), Reader::in_order(&logs, TimeSettings::default().max_ahead).engine.digest(0));
 }
 
 /// A clock that is set back or forward, or stands still, changes no count: event time alone moves panes.
