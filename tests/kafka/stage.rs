@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::support::process::{PATIENCE, Process, get, scrape, sum};
+use super::support::process::{PATIENCE, Process, get, program, scrape, sum};
 use super::support::{Kafka, Record, poll_until};
 
 /// One test's topics, group and folder on a broker.
@@ -22,6 +22,11 @@ impl<'a> Stage<'a> {
     /// Names that no other test has; nothing is created yet. `rest` is what the configuration says beside the topics: other
     /// sections, and the keyspaces.
     pub(crate) fn new(kafka: &'a Kafka, name: &str, rest: &str) -> Self {
+        Self::with_input(kafka, name, "", rest)
+    }
+
+    /// The same with more lines of the section `[input]`.
+    pub(crate) fn with_input(kafka: &'a Kafka, name: &str, input_lines: &str, rest: &str) -> Self {
         let unique = Kafka::name(name);
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stages").join(&unique);
         fs::create_dir_all(&dir).unwrap();
@@ -34,12 +39,12 @@ impl<'a> Stage<'a> {
             config: dir.join("keyheat.toml"),
             dir,
         };
-        stage.configure(rest);
+        stage.configure(input_lines, rest);
         stage
     }
 
     /// Writes the configuration.
-    fn configure(&self, rest: &str) {
+    fn configure(&self, input_lines: &str, rest: &str) {
         let Self { kafka, input, group, plan_topic, acks_topic, .. } = self;
         let brokers = &kafka.bootstrap;
         let text = format!(
@@ -53,6 +58,7 @@ time = "/ts"
 shard = "/shard"
 request_id = "/id"
 operation = "/op"
+{input_lines}
 [control]
 plan_topic = "{plan_topic}"
 acks_topic = "{acks_topic}"
@@ -81,7 +87,7 @@ listen = "127.0.0.1:0"
 
     /// Runs a command to its end, which must be good.
     pub(crate) fn command(&self, arguments: &[&str]) {
-        let done = Command::new(env!("CARGO_BIN_EXE_keyheat")).args(arguments).output().unwrap();
+        let done = Command::new(program()).args(arguments).output().unwrap();
         let told = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "keyheat {}: {} {told}", arguments.join(" "), done.status);
     }

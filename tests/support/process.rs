@@ -15,6 +15,11 @@ use super::poll_until;
 /// The longest that a step of a test may take before the test says what it waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
+/// The program that tests run: the one that `KEYHEAT_BIN` names, else that which was built with them.
+pub(crate) fn program() -> PathBuf {
+    std::env::var_os("KEYHEAT_BIN").map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_keyheat")), PathBuf::from)
+}
+
 /// A running `keyheat`. It does not outlive the value.
 pub(crate) struct Process {
     child: Child,
@@ -27,7 +32,7 @@ impl Process {
     pub(crate) fn start(dir: &Path, name: &str, arguments: &[&str]) -> Self {
         fs::create_dir_all(dir).unwrap();
         let (log, out) = (dir.join(format!("{name}.log")), dir.join(format!("{name}.out")));
-        let child = Command::new(env!("CARGO_BIN_EXE_keyheat"))
+        let child = Command::new(program())
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(File::create(&out).unwrap())
@@ -57,6 +62,11 @@ impl Process {
             let rest = &log[from..];
             Some(rest[..rest.find('/')?].to_owned())
         })
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether it still runs.
