@@ -166,6 +166,26 @@ mod tests {
     }
 
     #[test]
+    fn rules_of_a_pattern_are_told_with_their_thresholds() {
+        let own = "[[keyspace.rules]]\nkeys = \"acme:*\"\nrate = \"25/s\"\nshare = 0.01\nfloor = 30\n";
+        let text = format!("{EXAMPLE}\n{own}");
+        let (_, data, _) = check("pattern", &text, None);
+        for line in [
+            "a key that matches \"acme:*\" is hot in 10s (sliding by 1s): at 250 events (25/s), or at 1 % of all events and 30 events",
+            "a key that matches \"acme:*\" is hot in 1m (sliding by 5s): at 1500 events (25/s), or at 1 % of all events and 30 events",
+        ] {
+            assert!(data.contains(line), "{data}");
+        }
+        let (_, data, _) = check("pattern-json", &text, Some(OutputFormat::Json));
+        let own = &serde_json::from_str::<Value>(&data).unwrap()["keyspaces"][0]["pattern_thresholds"][0];
+        assert_eq!(own["keys"], "acme:*");
+        let counts: Vec<_> =
+            own["key_thresholds"].as_array().unwrap().iter().map(|rule| rule["at_least"].as_u64().unwrap()).collect();
+        assert_eq!(counts, [250, 30, 1500, 30]);
+        assert_eq!(own["key_thresholds"][1]["share"], 0.01);
+    }
+
+    #[test]
     fn exact_counting_is_told_with_the_memory_that_it_takes() {
         let exact =
             |keys: &str| EXAMPLE.replacen("[[keyspace]]", &format!("[[keyspace]]\ncounting = \"exact\"\n{keys}"), 1);

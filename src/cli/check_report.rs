@@ -54,6 +54,10 @@ impl Report {
                 "name": keyspace.name,
                 "memory_bytes": bytes,
                 "key_thresholds": thresholds_json(keyspace, &keyspace.key_rules),
+                "pattern_thresholds": keyspace.overrides.iter().map(|own| json!({
+                    "keys": own.keys.to_string(),
+                    "key_thresholds": thresholds_json(keyspace, &own.rules),
+                })).collect::<Vec<_>>(),
                 "shard_thresholds": thresholds_json(keyspace, &keyspace.shard_rules),
             })
         });
@@ -89,25 +93,8 @@ impl Report {
             let key = used(loaded, &format!("keyspace[{index}].key"));
             let (name, hot_on) = (&keyspace.name, hot_on_words(keyspace.hot_on));
             line("keyspace", format!("{name}: key {key}, compared by {hot_on}{}", counting_words(keyspace)));
-            for window in &keyspace.windows {
-                line(
-                    "",
-                    format!(
-                        "  a key is hot in {}: {}",
-                        window_words(*window),
-                        thresholds_words(*window, &keyspace.key_rules, "key")
-                    ),
-                );
-            }
-            for window in &keyspace.windows {
-                line(
-                    "",
-                    format!(
-                        "  a shard is hot in {}: {}",
-                        window_words(*window),
-                        thresholds_words(*window, &keyspace.shard_rules, "shard")
-                    ),
-                );
+            for words in heat_words(keyspace) {
+                line("", format!("  {words}"));
             }
             line(
                 "",
@@ -195,6 +182,24 @@ const fn key_label_words(label: KeyLabel) -> &'static str {
         KeyLabel::Hash => "as hashes",
         KeyLabel::Off => "not at all",
     }
+}
+
+/// A line for each window and each set of rules.
+fn heat_words(keyspace: &KeyspaceSettings) -> Vec<String> {
+    let own = keyspace.overrides.iter();
+    let own = own.map(|own| (format!("a key that matches {:?}", own.keys.to_string()), &own.rules, "key"));
+    let sets = std::iter::once(("a key".to_owned(), &keyspace.key_rules, "key")).chain(own).chain(std::iter::once((
+        "a shard".to_owned(),
+        &keyspace.shard_rules,
+        "shard",
+    )));
+    let words = sets.flat_map(|(who, rules, subject)| {
+        keyspace.windows.iter().map(move |window| {
+            let thresholds = thresholds_words(*window, rules, subject);
+            format!("{who} is hot in {}: {thresholds}", window_words(*window))
+        })
+    });
+    words.collect()
 }
 
 fn window_words(WindowSettings { length, pane }: WindowSettings) -> String {

@@ -94,7 +94,7 @@ fn counting(
         name: name.to_owned(),
         windows: windows(section, time),
         key_rules: rules::of_keys(section, section.has("bucket_rate").then_some(plan.bucket_rate)),
-        overrides: Vec::new(),
+        overrides: rules::of_patterns(section),
         shard_rules: rules::of_shards(section),
         min_keys: section.or("min_keys", &Whole { min: 1, max: 1_000_000 }, 8),
         clear: section.or("clear", &Part { open: true, example: "0.7" }, default_clear()),

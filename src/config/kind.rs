@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use toml::de::DeValue;
 
-use crate::engine::WindowSettings;
+use crate::engine::{InvalidPattern, KeyPattern, MAX_PATTERN_BYTES, MAX_PATTERN_STARS, WindowSettings};
 use crate::input::{InvalidTemplate, Template};
 use crate::units::{Rate, Share, Span};
 
@@ -318,6 +318,28 @@ impl Kind for Where {
 
     fn show(&self, value: &TemplateText) -> String {
         format!("{:?}", value.text)
+    }
+}
+
+/// Which keys rules are for.
+pub(super) struct Pattern;
+
+impl Kind for Pattern {
+    type Value = KeyPattern;
+
+    fn rule(&self) -> String {
+        format!(
+            "a pattern of keys, e.g. \"acme:*\", of at most {MAX_PATTERN_BYTES} bytes and {MAX_PATTERN_STARS} stars"
+        )
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<KeyPattern, Wrong> {
+        let text = value.as_str().ok_or(Wrong::Rule)?;
+        text.parse().map_err(|InvalidPattern { rule, .. }| Wrong::Because(rule))
+    }
+
+    fn show(&self, value: &KeyPattern) -> String {
+        format!("{:?}", value.to_string())
     }
 }
 

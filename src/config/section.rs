@@ -132,8 +132,9 @@ fn nearest<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
 fn header(home: &str) -> String {
     match home.strip_suffix("[]") {
         None if home.is_empty() => "the file itself, above all sections".to_owned(),
-        Some(list) => format!("[[{list}]]"),
-        None => format!("[{home}]"),
+        // A section inside a list is written without the number of the element that it belongs to.
+        Some(list) => format!("[[{}]]", list.replace("[]", "")),
+        None => format!("[{}]", home.replace("[]", "")),
     }
 }
 
@@ -327,7 +328,7 @@ impl<'r, 't> Section<'r, 't> {
         self.know(name);
         let (path, general) = (join(&self.path, name), format!("{}[]", join(&self.general, name)));
         let Some(spanned) = self.table.and_then(|table| table.get(name)) else { return Vec::new() };
-        let rule = || format!("should be sections [[{name}]], with two brackets, at most {max}");
+        let rule = || format!("should be sections {}, with two brackets, at most {max}", header(&general));
         let Some(array) = spanned.get_ref().as_array() else {
             self.not_a_section(spanned, &path, rule());
             return Vec::new();

@@ -7,7 +7,7 @@ use proptest::sample::subsequence;
 
 use super::load::walk;
 use super::*;
-use crate::engine::Rule;
+use crate::engine::{MAX_OVERRIDES, Rule};
 use crate::units::{Rate, Share};
 
 const EVERYTHING: &str = include_str!("../../fixtures/config/good/everything.toml");
@@ -105,6 +105,37 @@ fn faults_of_at_odds() {
 }
 
 #[test]
+fn faults_of_rules() {
+    insta::assert_snapshot!(faults(include_str!("../../fixtures/config/bad/rules.toml")), @r##"
+    14:8: keyspace[0].rules[0].rate: got "0/s"; should be a rate above 0, events per second, e.g. "1000/s"
+    16:1: keyspace[0].rules[1].keys: missing; should be a pattern of keys, e.g. "acme:*", of at most 256 bytes and 8 stars
+    20:8: keyspace[0].rules[2].keys: got "acme:\\d+"; should be a pattern of keys, e.g. "acme:*", of at most 256 bytes and 8 stars; '\' should stand before '*' or '\'; write '\\' for one backslash
+    24:8: keyspace[0].rules[3].keys: got "acme:*"; should differ from the patterns before it; the first that a key matches counts
+    25:9: keyspace[0].rules[3].floor: got 5; should stand beside median or share, whose counts it bounds from below; add e.g. median = 10
+    30:1: keyspace[0].rules[4].shares: unknown key; should be a name that docs/configuration.md lists; the nearest known name is 'share'
+    31:1: keyspace[0].rules[4].clear: unknown key; should be a name that docs/configuration.md lists; 'clear' is a key of [[keyspace]]
+    33:1: keyspace[0].rules[5].rate: missing; should be one of rate, median and share at least; or leave the section out: its keys then have the keyspace's
+    34:8: keyspace[0].rules[5].keys: got ["a", "b"]; should be a pattern of keys, e.g. "acme:*", of at most 256 bytes and 8 stars
+    40:9: keyspace[1].rules: got { keys = "*", rate = "1/s" }; should be sections [[keyspace.rules]], with two brackets, at most 64
+    "##);
+}
+
+#[test]
+fn more_sets_of_rules_than_there_is_room_for_are_a_fault() {
+    let set = |n: usize| format!("[[keyspace.rules]]\nkeys = \"t{n}:*\"\nrate = {}\n", n + 1);
+    let with = |sets: usize| format!("{MINIMAL}\n{}", (0..sets).map(set).collect::<String>());
+    let overrides = load(&with(MAX_OVERRIDES)).unwrap().settings.engine.keyspaces[0].overrides.clone();
+    assert_eq!(overrides.len(), MAX_OVERRIDES);
+    assert!(overrides[63].keys.matches(b"t63:x") && !overrides[63].keys.matches(b"t6:x"));
+    assert_eq!(overrides[63].rules, [Rule::Absolute { rate: Rate::per_second(64.0).unwrap() }]);
+    let told = faults(&with(MAX_OVERRIDES + 1));
+    assert!(
+        told.contains("got 65 sections; should be sections [[keyspace.rules]], with two brackets, at most 64"),
+        "{told}"
+    );
+}
+
+#[test]
 fn faults_of_shape() {
     insta::assert_snapshot!(faults(include_str!("../../fixtures/config/bad/shape.toml")), @r##"
     1:9: kafka: got "127.0.0.1:9092"; should be a section [kafka]
@@ -191,6 +222,16 @@ fn values_arrive_where_they_belong() {
             Rule::Share { share: Share::new(0.02).unwrap(), floor: 50 },
         ]
     );
+    assert_eq!(client.overrides.len(), 2);
+    assert_eq!(client.overrides[0].keys.to_string(), "acme:*");
+    assert_eq!(
+        client.overrides[0].rules,
+        [
+            Rule::Absolute { rate: Rate::per_second(200.0).unwrap() },
+            Rule::Relative { multiple: 4.0, floor: 30 },
+            Rule::Share { share: Share::new(0.01).unwrap(), floor: 30 },
+        ]
+    );
     assert_eq!(client.counting.width_log2, 17);
     assert_eq!(client.plan_seed, plans[0].seed);
     assert_ne!(client.plan_seed, client.counting.seed);
@@ -223,6 +264,8 @@ fn the_hash_names_what_decides_and_nothing_else() {
     }
     for (from, to) in [
         ("floor = 50", "floor = 51"),
+        ("keys = \"acme:*\"", "keys = \"acm:*\""),
+        ("floor = 30", "floor = 31"),
         ("max_splits = 20", "max_splits = 21"),
         ("hold_limit = \"1s\"", "hold_limit = \"2s\""),
     ] {
@@ -250,7 +293,7 @@ fn a_file_that_is_too_long_is_refused_and_many_faults_are_counted() {
 }
 
 /// Lines of the file that has everything, what to put in their place, and the key that is then at fault.
-const PLANTED: [(&str, &str, &str); 31] = [
+const PLANTED: [(&str, &str, &str); 35] = [
     ("seed = \"00000000000000ff\"", "seed = 7", "seed"),
     ("client_id = \"keyheat-eu\"", "client_id = \"a b\"", "kafka.client_id"),
     ("sasl_username = \"keyheat\"", "sasl_username = \"\"", "kafka.sasl_username"),
@@ -274,6 +317,10 @@ const PLANTED: [(&str, &str, &str); 31] = [
     ("{ b64 = \"/wD/\" }", "{ b64 = \"%\" }", "keyspace[0].allow[1]"),
     ("hash = \"xxh64\"", "hash = \"md5\"", "keyspace[0].mapper.hash"),
     ("sketch_width = 131072", "sketch_width = 131071", "keyspace[0].sketch_width"),
+    ("keys = \"acme:*\"", "keys = \"acme\\\\:*\"", "keyspace[0].rules[0].keys"),
+    ("share = \"1%\"", "shares = \"1%\"", "keyspace[0].rules[0].shares"),
+    ("floor = 30", "floor = 0", "keyspace[0].rules[0].floor"),
+    ("rate = \"5000/s\"", "# none", "keyspace[0].rules[1].rate"),
     ("name = \"object\"", "name = \"client\"", "keyspace[1].name"),
     ("count = 4, prefix", "prefix", "keyspace[1].mapper.count"),
     ("freeze = true", "freeze = 1", "plan.freeze"),
