@@ -223,6 +223,34 @@ impl fmt::Display for Estimate {
     }
 }
 
+impl Estimate {
+    /// Which part of `whole` events these are; anything when there are none.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a share is for display: 53 bits are enough")]
+    pub fn share_of(self, whole: u64) -> ShareBounds {
+        let part = |count: u64| Share(count.min(whole) as f64 / whole as f64);
+        let known = ShareBounds { lower: part(self.lower), upper: part(self.upper) };
+        if whole == 0 { ShareBounds { lower: Share(0.0), upper: Share(1.0) } } else { known }
+    }
+}
+
+/// A share that is not known exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ShareBounds {
+    /// The share is at least this.
+    pub lower: Share,
+    /// The share is at most this.
+    pub upper: Share,
+}
+
+impl fmt::Display for ShareBounds {
+    /// Percent with one decimal.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [lower, upper] = [self.lower, self.upper].map(|share| format!("{:.1}", share.0 * 100.0));
+        if lower == upper { write!(f, "{lower} %") } else { write!(f, "{lower}..{upper} %") }
+    }
+}
+
 /// Events per second, finite and not negative.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize, Deserialize)]
 #[serde(transparent)]

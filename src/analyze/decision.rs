@@ -1,14 +1,15 @@
 //! What a replay prints: one value a decision, and a summary.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use serde::Serialize;
 
-use crate::engine::{Change, Subject, Verdict};
+use crate::engine::{Change, KeyProfile, Profile, ShardCause, ShardProfile, Subject, Verdict};
 use crate::plan::Operation;
 use crate::protocol::{Evidence, Layout, PlanKey};
-use crate::units::{Estimate, EventTime};
+use crate::units::{Estimate, EventTime, Share, ShareBounds};
 
 /// One decision; fields without a value are left out of its JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,6 +47,12 @@ pub struct Decision {
     /// What is known of the median over active keys, or known shards; of a plan its upper bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub median: Option<Estimate>,
+    /// Number of active keys, or of known shards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub among: Option<Estimate>,
+    /// Of a verdict: what lies behind it.
+    #[serde(flatten)]
+    pub behind: Option<Behind>,
     /// Of a plan the state of its migration, or `removed`; of advice `given` or `withdrawn`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
@@ -75,6 +82,8 @@ impl Decision {
             lower: None,
             upper: None,
             median: None,
+            among: None,
+            behind: None,
             state: None,
             layout: None,
             action: None,
@@ -101,6 +110,11 @@ impl Decision {
             lower: Some(reason.count.lower),
             upper: Some(reason.count.upper),
             median: reason.median,
+            among: Some(reason.subjects),
+            behind: Some(match &verdict.profile {
+                Profile::Key(profile) => Behind::Key(KeyBehind::of(profile)),
+                Profile::Shard(profile) => Behind::Shard(ShardBehind::of(profile)),
+            }),
             ..Self::empty(verdict.at, event, keyspace)
         };
         match &verdict.subject {
@@ -147,10 +161,7 @@ impl Decision {
     }
 
     fn set_key(&mut self, key: &[u8]) {
-        match std::str::from_utf8(key) {
-            Ok(text) => self.key = Some(text.to_owned()),
-            Err(_) => self.key_b64 = Some(base64::engine::general_purpose::STANDARD.encode(key)),
-        }
+        (self.key, self.key_b64) = exact_text(key);
     }
 
     fn set_evidence(&mut self, evidence: &Evidence) {
@@ -160,6 +171,117 @@ impl Decision {
         (self.lower, self.upper) = (Some(evidence.count.lower), Some(evidence.count.upper));
         self.median = evidence.median.map(|upper| Estimate { lower: 0, upper });
         self.shard.clone_from(&evidence.shard);
+    }
+}
+
+/// What lies behind the heat of a key or a shard.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Behind {
+    /// The requests on a key.
+    Key(KeyBehind),
+    /// The keys of a shard.
+    Shard(ShardBehind),
+}
+
+/// The most shards and callers that a decision on a key lists, the busiest first.
+pub const MAX_LISTED: usize = 4;
+
+/// The requests on a key, counted since it became a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KeyBehind {
+    /// Event time since when they are counted, milliseconds since the epoch.
+    pub since: i64,
+    /// Point reads in the longest window.
+    pub reads: u64,
+    /// Writes and deletes.
+    pub writes: u64,
+    /// Scans.
+    pub scans: u64,
+    /// Events whose operation is not known.
+    pub unknown: u64,
+    /// Sum of the weights.
+    pub weight: u64,
+    /// Events that were looked at closely: shares are of these.
+    pub sampled: u64,
+    /// The busiest shards.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<PartOf>,
+    /// The busiest callers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<PartOf>,
+}
+
+/// The keys behind a shard.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShardBehind {
+    /// Why it is hot: `one_key`, `few_keys`, `moving_front`, `broad`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<&'static str>,
+    /// Events that were looked at closely: shares are of these.
+    pub sampled: u64,
+    /// The busiest keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<PartOf>,
+    /// Share of events on keys that are new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<Share>,
+}
+
+/// A name, and its part of the events that were looked at closely.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartOf {
+    /// A key, shard or caller that is UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// One that is not, in base64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_b64: Option<String>,
+    /// Its part.
+    pub share: ShareBounds,
+}
+
+impl KeyBehind {
+    fn of(profile: &KeyProfile) -> Self {
+        let listed = |names: &[(Arc<[u8]>, Estimate)]| parts(names, MAX_LISTED, profile.sampled);
+        Self {
+            since: profile.since.as_millis(),
+            reads: profile.operations.reads,
+            writes: profile.operations.writes,
+            scans: profile.operations.scans,
+            unknown: profile.operations.unknown,
+            weight: profile.weight,
+            sampled: profile.sampled,
+            shards: listed(&profile.shards),
+            callers: listed(&profile.callers),
+        }
+    }
+}
+
+impl ShardBehind {
+    fn of(profile: &ShardProfile) -> Self {
+        Self {
+            cause: profile.cause.map(ShardCause::label),
+            sampled: profile.sampled,
+            keys: parts(&profile.keys, usize::MAX, profile.sampled),
+            fresh: profile.fresh,
+        }
+    }
+}
+
+fn parts(names: &[(Arc<[u8]>, Estimate)], most: usize, sampled: u64) -> Vec<PartOf> {
+    let part = |(name, events): &(Arc<[u8]>, Estimate)| {
+        let (name, name_b64) = exact_text(name);
+        PartOf { name, name_b64, share: events.share_of(sampled) }
+    };
+    names.iter().take(most).map(part).collect()
+}
+
+/// The bytes as text, or else in base64.
+fn exact_text(bytes: &[u8]) -> (Option<String>, Option<String>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (Some(text.to_owned()), None),
+        Err(_) => (None, Some(base64::engine::general_purpose::STANDARD.encode(bytes))),
     }
 }
 

@@ -9,7 +9,7 @@ use super::args::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
 use super::keyspace::KeyspaceArgs;
 use super::output::Output;
-use crate::analyze::{Decision, Replay, ReplaySettings, Summary};
+use crate::analyze::{Behind, Decision, Replay, ReplaySettings, Summary};
 use crate::config::Settings;
 use crate::service::Clock;
 use crate::source::{Line, Lines};
@@ -113,7 +113,11 @@ fn table_line(decision: &Decision) -> String {
     if let Some(layout) = decision.layout.filter(|layout| !layout.is_bare()) {
         what.push_str(&format!(" in {} buckets", layout.buckets()));
     }
-    for more in [decision.state, decision.action, decision.reason.as_deref()].into_iter().flatten() {
+    let cause = match &decision.behind {
+        Some(Behind::Shard(behind)) => behind.cause,
+        Some(Behind::Key(_)) | None => None,
+    };
+    for more in [cause, decision.state, decision.action, decision.reason.as_deref()].into_iter().flatten() {
         what.push_str(", ");
         what.push_str(more);
     }

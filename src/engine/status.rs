@@ -102,3 +102,14 @@ pub enum NotApplicable {
     /// The window has not been watched from its begin to its end.
     WindowNotFull,
 }
+
+impl NotApplicable {
+    /// The word in the API.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::FewSubjects { .. } => "few_keys",
+            Self::WindowNotFull => "window_not_full",
+        }
+    }
+}

@@ -11,7 +11,8 @@ use super::counters::Telemetry;
 use super::display::{MAX_LOG_CHARS, escape};
 use super::labels::{CommitResult, ControlKind, ControlResult, KafkaErrorClass, Rebalance};
 use super::log_limit::LogLimit;
-use crate::engine::{Change, Subject, Verdict};
+use super::verdict_line;
+use crate::engine::Verdict;
 use crate::input::Refusal;
 use crate::protocol::Version;
 use crate::units::{EventTime, Offset, Partition, Span};
@@ -93,21 +94,7 @@ impl Events {
     pub fn verdict(&self, now: EventTime, keyspace: &str, verdict: &Verdict) {
         self.telemetry.count_verdict(verdict);
         let Some(suppressed) = self.admit(LineKind::Verdict, now) else { return };
-        let (subject, name) = match &verdict.subject {
-            Subject::Key(key) => ("key", self.key_text(key)),
-            Subject::Shard(shard) => ("shard", escape(shard, MAX_LOG_CHARS)),
-        };
-        let change = match verdict.change {
-            Change::Suspect => "suspect",
-            Change::Hot => "hot",
-            Change::Cleared => "cleared",
-        };
-        let reason = &verdict.reason;
-        let (rule, window, count) = (reason.rule.label(), reason.window, reason.count);
-        info!(
-            keyspace, subject, name, change, rule, %window, %count, threshold = reason.threshold, at = %verdict.at, suppressed,
-            "{subject} {change}"
-        );
+        verdict_line::log(verdict, keyspace, self.telemetry.settings().key_display, suppressed);
     }
 
     /// A rebalance gave or took these partitions.
@@ -261,7 +248,9 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::engine::{Profile, Reason, RuleKind};
+    use crate::engine::{
+        BUCKET_COUNTERS, Change, KeyProfile, Operations, Profile, Reason, RuleKind, ShardCause, ShardProfile, Subject,
+    };
     use crate::telemetry::{KeyDisplay, KeyspaceLabels, Metric, TelemetrySettings};
     use crate::units::Estimate;
 
@@ -350,6 +339,61 @@ mod tests {
             });
             assert_eq!(text.lines().count(), 3);
             assert!(!text.contains("mail"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_says_what_lies_behind_it_and_shows_keys_as_configured() {
+        let mut of_key = hot(b"whale");
+        of_key.reason.median = Some(Estimate { lower: 2, upper: 3 });
+        of_key.profile = Profile::Key(Box::new(KeyProfile {
+            since: at(1000),
+            operations: Operations { reads: 20, writes: 5, scans: 0, unknown: 0 },
+            weight: 77,
+            sampled: 25,
+            shards: vec![(b"s\n1"[..].into(), Estimate { lower: 20, upper: 21 })],
+            callers: vec![(b"alice"[..].into(), Estimate::exact(25))],
+            buckets: Box::new([0; BUCKET_COUNTERS]),
+            without_request_id: 0,
+        }));
+        let of_shard = Verdict {
+            subject: Subject::Shard(b"s\n1"[..].into()),
+            profile: Profile::Shard(Box::new(ShardProfile {
+                cause: Some(ShardCause::OneKey),
+                sampled: 200,
+                keys: vec![(b"whale"[..].into(), Estimate { lower: 120, upper: 130 })],
+                fresh: None,
+            })),
+            ..hot(b"")
+        };
+        let told = |key_display| {
+            let events = events(key_display);
+            logged(true, || {
+                events.verdict(at(1), "customer", &of_key);
+                events.verdict(at(1), "customer", &of_shard);
+            })
+        };
+        let text = told(KeyDisplay::Plain);
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let [key, shard] = [0, 1].map(|line: usize| lines[line]["fields"].clone());
+        for (field, value) in [
+            ("message", "key hot"),
+            ("keys", "100"),
+            ("median", "2..3"),
+            ("shard", r"s\n1"),
+            ("shard_share", "80.0..84.0 %"),
+            ("caller", "alice"),
+            ("caller_share", "100.0 %"),
+            ("since", "1970-01-01T00:00:01.000Z"),
+        ] {
+            assert_eq!(key[field], value, "{field}: {key}");
+        }
+        assert_eq!((&key["reads"], &key["writes"], &key["weight"]), (&20.into(), &5.into(), &77.into()));
+        let behind = ["message", "cause", "key", "key_share"].map(|field| shard[field].as_str().unwrap().to_owned());
+        assert_eq!(behind, ["shard hot", "one_key", "whale", "60.0..65.0 %"]);
+        for key_display in [KeyDisplay::Off, KeyDisplay::Hash { secret: [1; 16] }] {
+            let text = told(key_display);
+            assert!(!text.contains("whale") && !text.contains("alice"), "{text}");
         }
     }
 

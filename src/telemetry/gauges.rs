@@ -261,6 +261,7 @@ mod tests {
             threshold: 20,
             count: Estimate { lower, upper: lower + 10 },
             median: None,
+            distinct_keys: Estimate::exact(100),
             rate: Rate::of(lower, Span::from_secs(10)),
             peak: Rate::of(lower, Span::from_secs(10)),
             operations: Operations::default(),
@@ -282,7 +283,7 @@ mod tests {
     }
 
     fn shard(name: &str, count: u64) -> ShardView {
-        ShardView { shard: name.as_bytes().into(), count: Estimate::exact(count), hot_since: None }
+        ShardView { shard: name.as_bytes().into(), count: Estimate::exact(count), hot_since: None, profile: None }
     }
 
     fn series(families: &[Family]) -> usize {

@@ -15,6 +15,8 @@ mod kafka_class;
 mod labels;
 #[cfg(feature = "service")]
 mod log_limit;
+#[cfg(feature = "service")]
+mod verdict_line;
 mod view;
 
 pub use catalogue::{CATALOGUE, Definition, Kind, Label, Metric, Values};

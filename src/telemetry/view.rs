@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::counters::KeyspaceLabels;
 use super::labels::EngineCut;
-use crate::engine::{Change, Condition, HotKey, KeyspaceStatus, Operations, RuleKind, ShardLoad, WindowStatus};
+use crate::engine::{
+    Change, Condition, HotKey, KeyspaceStatus, Operations, RuleKind, RuleStatus, ShardLoad, ShardProfile, WindowStatus,
+};
 use crate::protocol::{Layout, PlanRecord, State, Version};
 use crate::units::{Estimate, EventTime, Offset, Partition, Rate, Span};
 
@@ -100,7 +102,7 @@ pub struct KeyspaceView {
 }
 
 /// One window of a keyspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WindowView {
     /// Its length.
     pub length: Span,
@@ -112,6 +114,30 @@ pub struct WindowView {
     pub median: Option<Estimate>,
     /// It holds so many events that counters may have wrapped: upper bounds are all its events.
     pub wrapped: bool,
+    /// The least threshold in force; none while no rule says anything.
+    pub threshold: Option<u64>,
+    /// A hot key below so many events may be missed; none when none can be.
+    pub recall_above: Option<u64>,
+    /// Event time from which on that is over.
+    pub complete_from: Option<EventTime>,
+    /// The rules for keys that no pattern matches.
+    pub rules: Vec<RuleStatus>,
+}
+
+impl From<&WindowStatus> for WindowView {
+    fn from(status: &WindowStatus) -> Self {
+        Self {
+            length: status.length,
+            events: status.events,
+            distinct_keys: status.keys,
+            median: status.median,
+            wrapped: status.wrapped,
+            threshold: status.threshold,
+            recall_above: status.recall_above,
+            complete_from: status.complete_from,
+            rules: status.rules.clone(),
+        }
+    }
 }
 
 /// A hot or suspect key.
@@ -131,8 +157,10 @@ pub struct HotKeyView {
     pub threshold: u64,
     /// Events in that window.
     pub count: Estimate,
-    /// Upper bound of the median that it is compared with; none where the window has none.
+    /// The median over active keys; none where the window has none.
     pub median: Option<Estimate>,
+    /// The number of keys that it runs over.
+    pub distinct_keys: Estimate,
     /// Confirmed rate over the shortest window now.
     pub rate: Rate,
     /// The highest such rate since it became hot.
@@ -162,6 +190,7 @@ impl From<&HotKey> for HotKeyView {
             threshold: hot.reason.threshold,
             count: hot.reason.count,
             median: hot.reason.median,
+            distinct_keys: hot.reason.subjects,
             rate: hot.rate,
             peak: hot.peak,
             operations: hot.profile.operations,
@@ -175,7 +204,7 @@ impl From<&HotKey> for HotKeyView {
 }
 
 /// A shard.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ShardView {
     /// The shard's bytes.
     pub shard: Arc<[u8]>,
@@ -183,6 +212,8 @@ pub struct ShardView {
     pub count: Estimate,
     /// Event time at which it became hot, if it is.
     pub hot_since: Option<EventTime>,
+    /// Why it is hot and the keys behind it; none for a cold one.
+    pub profile: Option<Box<ShardProfile>>,
 }
 
 /// A plan as the plan topic has it.
@@ -287,6 +318,10 @@ impl KeyspaceView {
             distinct_keys: Estimate::exact(0),
             median: None,
             wrapped: false,
+            threshold: None,
+            recall_above: None,
+            complete_from: None,
+            rules: Vec::new(),
         };
         Self {
             name: labels.name.clone(),
@@ -312,20 +347,13 @@ impl KeyspaceView {
     /// A keyspace as the engine sees it; keys, shards and plans are still to be set.
     #[must_use]
     pub fn from_status(name: &str, status: &KeyspaceStatus) -> Self {
-        let window = |window: &WindowStatus| WindowView {
-            length: window.length,
-            events: window.events,
-            distinct_keys: window.keys,
-            median: window.median,
-            wrapped: window.wrapped,
-        };
         let least_threshold = status.windows.iter().filter_map(|window| window.threshold).min();
         let labels = KeyspaceLabels {
             name: name.to_owned(),
             windows: status.windows.iter().map(|window| window.length).collect(),
         };
         Self {
-            windows: status.windows.iter().map(window).collect(),
+            windows: status.windows.iter().map(WindowView::from).collect(),
             candidates: status.candidates,
             admission_level: least_threshold.map_or(0, |threshold| part_of(threshold, status.level)),
             recall_above: status.recall_above,
@@ -366,6 +394,7 @@ impl KeyspaceView {
             shard: Arc::clone(&load.shard),
             count: load.count,
             hot_since: load.hot_since,
+            profile: load.profile.clone(),
         };
         let mut listed: Vec<ShardView> = shards.iter().map(view).collect();
         listed.sort_by(|a, b| b.count.lower.cmp(&a.count.lower).then_with(|| a.shard.cmp(&b.shard)));

@@ -103,6 +103,7 @@ pub(crate) fn hot_key(key: &[u8], lower: u64) -> HotKeyView {
         threshold: 20,
         count: Estimate { lower, upper: lower + 10 },
         median: None,
+        distinct_keys: Estimate::exact(100),
         rate: Rate::of(lower, Span::from_secs(10)),
         peak: Rate::of(lower, Span::from_secs(10)),
         operations: Operations::default(),

@@ -59,8 +59,12 @@ fn odd_keys_and_shards_leave_the_page_readable_o3() {
     let site = site(|settings, _| settings.top_keys = 20);
     let mut view = site.view();
     view.keyspaces[0].keys = odd.iter().map(|key| hot_key(key, 100)).collect();
-    let shard =
-        |name: &Vec<u8>| ShardView { shard: name.as_slice().into(), count: Estimate::exact(50), hot_since: None };
+    let shard = |name: &Vec<u8>| ShardView {
+        shard: name.as_slice().into(),
+        count: Estimate::exact(50),
+        hot_since: None,
+        profile: None,
+    };
     view.keyspaces[0].shards = odd.iter().map(shard).collect();
     site.telemetry.publish(view);
     let scrape = scrape(&site);

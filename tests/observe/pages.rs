@@ -1,26 +1,55 @@
 //! Probes and the API.
 
-use keyheat::engine::ShardLoad;
+use keyheat::engine::{NotApplicable, RuleKind, RuleStatus, ShardCause, ShardLoad, ShardProfile};
+use keyheat::observe::HttpSettings;
 use keyheat::protocol::{Layout, State, Version};
-use keyheat::telemetry::{Latch, PlanView, RouterView};
-use keyheat::units::{Estimate, EventTime, Span};
+use keyheat::telemetry::{KeyDisplay, Latch, PlanView, RouterView, TelemetrySettings};
+use keyheat::units::{Estimate, EventTime, Share, Span};
 
 use crate::client::{Site, hot_key, site};
 
+const fn rule(rule: RuleKind, from: Option<u64>, not_applicable: Option<NotApplicable>) -> RuleStatus {
+    RuleStatus {
+        rule,
+        hot_from: if not_applicable.is_none() { from } else { None },
+        suspect_from: from,
+        not_applicable,
+    }
+}
+
 fn filled() -> Site {
-    let site = site(|_, _| {});
+    filled_for(|_, _| {})
+}
+
+fn filled_for(change: impl FnOnce(&mut TelemetrySettings, &mut HttpSettings)) -> Site {
+    let site = site(change);
     let mut view = site.view();
     view.at = EventTime::from_millis(1_796_033_492_120).ok();
     let customer = &mut view.keyspaces[0];
     customer.keys = vec![hot_key(b"c42", 100), hot_key(b"\xFF", 90)];
     customer.hot_keys = 2;
+    customer.windows[0].recall_above = Some(40);
+    customer.windows[0].complete_from = EventTime::from_millis(1_796_033_500_000).ok();
+    let few = NotApplicable::FewSubjects { known: Estimate::exact(3), needed: 8 };
+    customer.windows[0].rules = vec![
+        rule(RuleKind::Absolute, Some(500), None),
+        rule(RuleKind::Relative, None, Some(few)),
+        rule(RuleKind::Share, Some(60), Some(NotApplicable::WindowNotFull)),
+    ];
     let load = |name: &str, count| ShardLoad {
         shard: name.as_bytes().into(),
         count: Estimate::exact(count),
         hot_since: None,
         profile: None,
     };
-    customer.set_shards(Span::from_secs(10), &[load("s1", 10), load("s2", 90), load("s3", 20)]);
+    let mut hot = load("s2", 90);
+    hot.profile = Some(Box::new(ShardProfile {
+        cause: Some(ShardCause::FewKeys),
+        sampled: 80,
+        keys: vec![(b"c42"[..].into(), Estimate { lower: 40, upper: 50 }), (b"\xFF"[..].into(), Estimate::exact(20))],
+        fresh: Share::new(0.25).ok(),
+    }));
+    customer.set_shards(Span::from_secs(10), &[load("s1", 10), hot, load("s3", 20)]);
     let split = Layout::split(1, 8, 0).unwrap();
     customer.add_plan(PlanView {
         key: b"c42".to_vec(),
@@ -69,6 +98,45 @@ fn status_tells_the_whole_state() {
     assert_eq!(status["input"]["records_refused"]["not_json"], 0);
     assert_eq!(status["routers"]["listed"][0]["id"], "r\n1");
     assert_eq!(status["ready"], false);
+}
+
+#[test]
+fn a_window_says_by_which_rules_it_is_judged_and_from_when_on_all_is_found() {
+    let status = filled().get("/v1/status").json();
+    let window = &status["keyspaces"][0]["windows"][0];
+    assert_eq!(
+        (window["recall_above"].as_u64(), window["complete_from"].as_str()),
+        (Some(40), Some("2026-11-30T10:11:40.000Z"))
+    );
+    let rules = window["rules"].as_array().unwrap();
+    let told = |field: &str| rules.iter().map(|rule| rule[field].clone()).collect::<Vec<_>>();
+    assert_eq!(told("rule"), ["absolute", "relative", "share"]);
+    assert_eq!(serde_json::json!(told("hot_from")), serde_json::json!([500, null, null]));
+    assert_eq!(serde_json::json!(told("suspect_from")), serde_json::json!([500, null, 60]));
+    assert_eq!(serde_json::json!(told("not_applicable")), serde_json::json!([null, "few_keys", "window_not_full"]));
+    assert_eq!(serde_json::json!(told("keys_needed")), serde_json::json!([null, 8, null]));
+}
+
+#[test]
+fn a_hot_shard_names_its_cause_and_the_keys_behind_it() {
+    let shards = filled().get("/v1/shards?keyspace=customer").json();
+    let [hot, cold] = [0, 1].map(|row: usize| shards["keyspaces"][0]["shards"][row].clone());
+    assert_eq!(
+        (hot["cause"].as_str(), hot["sampled"].as_u64(), hot["fresh"].as_f64()),
+        (Some("few_keys"), Some(80), Some(0.25))
+    );
+    assert_eq!(
+        hot["keys"],
+        serde_json::json!([
+            { "key": "c42", "share": { "lower": 0.5, "upper": 0.625 } },
+            { "key_b64": "/w==", "share": { "lower": 0.25, "upper": 0.25 } },
+        ])
+    );
+    assert!(cold["cause"].is_null() && cold["keys"].as_array().unwrap().is_empty(), "{cold}");
+    for display in [KeyDisplay::Off, KeyDisplay::Hash { secret: [7; 16] }] {
+        let body = filled_for(|telemetry, _| telemetry.key_display = display).get("/v1/shards").body;
+        assert!(body.contains("few_keys") && !body.contains("c42") && !body.contains("/w=="), "{body}");
+    }
 }
 
 #[test]

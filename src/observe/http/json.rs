@@ -1,10 +1,11 @@
 //! Bodies of the API. Counts that are estimates have both bounds; times are RFC 3339; lengths of time end in `_ms`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::engine::Change;
+use crate::engine::{Change, NotApplicable, RuleStatus, ShardCause, ShardProfile};
 use crate::input::Refusal;
 use crate::observe::readiness::{LatchReport, Readiness};
 use crate::protocol::{Layout, State};
@@ -12,7 +13,7 @@ use crate::telemetry::{
     EngineCut, HotKeyView, KeyDisplay, KeyText, KeyspaceView, MAX_LABEL_CHARS, Metric, PlanView, RouterView, ShardView,
     Telemetry, View, WindowView, escape,
 };
-use crate::units::{Estimate, Rate};
+use crate::units::{Estimate, Rate, Share, ShareBounds};
 
 /// The value as JSON in which no character can move a terminal's cursor or turn text round: what JSON may leave as it
 /// is (DEL, C1 controls, bidirectional, invisible and combining characters) is escaped as well.
@@ -114,6 +115,20 @@ struct Window {
     distinct_keys: Estimate,
     median: Option<Estimate>,
     wrapped: bool,
+    threshold: Option<u64>,
+    recall_above: Option<u64>,
+    complete_from: Option<String>,
+    rules: Vec<Rule>,
+}
+
+#[derive(Serialize)]
+struct Rule {
+    rule: &'static str,
+    hot_from: Option<u64>,
+    suspect_from: Option<u64>,
+    not_applicable: Option<&'static str>,
+    /// So many active keys it takes, where they are too few.
+    keys_needed: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -198,6 +213,10 @@ impl Keyspace {
             distinct_keys: window.distinct_keys,
             median: window.median,
             wrapped: window.wrapped,
+            threshold: window.threshold,
+            recall_above: window.recall_above,
+            complete_from: window.complete_from.map(|at| at.to_rfc3339()),
+            rules: window.rules.iter().map(Rule::new).collect(),
         };
         Self {
             keyspace: view.name.clone(),
@@ -212,6 +231,21 @@ impl Keyspace {
             left_out: EngineCut::ALL.iter().zip(view.cuts).map(|(what, number)| (what.label(), number)).collect(),
             memory_bytes: view.memory_bytes,
             plans: State::ALL.iter().zip(view.plans_by_state).map(|(state, plans)| (state.label(), plans)).collect(),
+        }
+    }
+}
+
+impl Rule {
+    fn new(status: &RuleStatus) -> Self {
+        Self {
+            rule: status.rule.label(),
+            hot_from: status.hot_from,
+            suspect_from: status.suspect_from,
+            not_applicable: status.not_applicable.map(NotApplicable::label),
+            keys_needed: match status.not_applicable {
+                Some(NotApplicable::FewSubjects { needed, .. }) => Some(needed),
+                Some(NotApplicable::WindowNotFull) | None => None,
+            },
         }
     }
 }
@@ -247,6 +281,7 @@ struct HotKeyRow {
     threshold: u64,
     count: Estimate,
     median: Option<Estimate>,
+    distinct_keys: Estimate,
     rate_per_s: Rate,
     peak_per_s: Rate,
     reads: u64,
@@ -284,6 +319,7 @@ pub(super) fn hot_keys(view: &KeyspaceView, limit: usize, display: KeyDisplay) -
         threshold: key.threshold,
         count: key.count,
         median: key.median,
+        distinct_keys: key.distinct_keys,
         rate_per_s: key.rate,
         peak_per_s: key.peak,
         reads: key.operations.reads,
@@ -325,15 +361,36 @@ struct ShardRow {
     count: Estimate,
     rate_per_s: Rate,
     hot_since: Option<String>,
+    /// The rest is of a hot or suspect one.
+    cause: Option<&'static str>,
+    /// Events that were looked at closely: shares are of these.
+    sampled: Option<u64>,
+    keys: Vec<KeyShare>,
+    /// Share of events on keys that are new.
+    fresh: Option<Share>,
+}
+
+#[derive(Serialize)]
+struct KeyShare {
+    #[serde(flatten)]
+    key: KeyText,
+    share: ShareBounds,
 }
 
 /// Shards of a keyspace, the busiest `limit`.
-pub(super) fn shards(view: &KeyspaceView, limit: usize) -> Shards {
-    let row = |shard: &ShardView| ShardRow {
-        shard: shown(&shard.shard),
-        count: shard.count,
-        rate_per_s: Rate::of(shard.count.lower, view.shard_window),
-        hot_since: shard.hot_since.map(|at| at.to_rfc3339()),
+pub(super) fn shards(view: &KeyspaceView, limit: usize, display: KeyDisplay) -> Shards {
+    let row = |shard: &ShardView| {
+        let profile = shard.profile.as_deref();
+        ShardRow {
+            shard: shown(&shard.shard),
+            count: shard.count,
+            rate_per_s: Rate::of(shard.count.lower, view.shard_window),
+            hot_since: shard.hot_since.map(|at| at.to_rfc3339()),
+            cause: profile.and_then(|profile| profile.cause).map(ShardCause::label),
+            sampled: profile.map(|profile| profile.sampled),
+            keys: profile.map(|profile| key_shares(profile, display)).unwrap_or_default(),
+            fresh: profile.and_then(|profile| profile.fresh),
+        }
     };
     Shards {
         keyspace: view.name.clone(),
@@ -343,6 +400,14 @@ pub(super) fn shards(view: &KeyspaceView, limit: usize) -> Shards {
         median_count: view.shard_median,
         shards: view.shards.iter().take(limit).map(row).collect(),
     }
+}
+
+fn key_shares(profile: &ShardProfile, display: KeyDisplay) -> Vec<KeyShare> {
+    let share = |(key, events): &(Arc<[u8]>, Estimate)| KeyShare {
+        key: display.json(key),
+        share: events.share_of(profile.sampled),
+    };
+    profile.keys.iter().map(share).collect()
 }
 
 #[derive(Serialize)]

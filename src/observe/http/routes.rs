@@ -126,7 +126,8 @@ async fn hot_keys(State(sources): State<Sources>, filter: Result<Query<Filter>, 
 }
 
 async fn shards(State(sources): State<Sources>, filter: Result<Query<Filter>, QueryRejection>) -> Response {
-    list(&sources, filter, json::shards)
+    let display = sources.telemetry.settings().key_display;
+    list(&sources, filter, |keyspace, limit| json::shards(keyspace, limit, display))
 }
 
 async fn plans(State(sources): State<Sources>, filter: Result<Query<Filter>, QueryRejection>) -> Response {
