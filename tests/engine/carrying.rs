@@ -3,6 +3,7 @@
 //! `fixtures/window/v1` has windows of version 1 in hexadecimal digits. `KEYHEAT_BLESS=1` writes those that are missing and never
 //! changes one.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use keyheat::engine::{CountingSettings, Engine, EngineSettings, ReadError, Window};
@@ -154,6 +155,42 @@ fn a_number_that_promises_too_much_is_refused() {
     }
     // Only what was left out earlier (three numbers) and a bar (two) may be any number.
     assert!(refused >= bytes.len() - 8 - body - 5, "{refused} of {}", bytes.len() - 8 - body);
+}
+
+/// Behind a right checksum every number is held against the others.
+#[test]
+fn numbers_that_contradict_each_other_are_refused() {
+    let settings = small(2);
+    let bytes = stream(&settings).to_bytes();
+    let mut seen = BTreeSet::new();
+    for place in HEADER_BYTES..bytes.len() - 8 {
+        for by in [1, 0xff] {
+            let mut changed = bytes.clone();
+            changed[place] = changed[place].wrapping_add(by);
+            match read(&sealed(changed), &settings) {
+                Err(ReadError::Impossible { what, .. }) => {
+                    seen.insert(what);
+                }
+                Err(ReadError::Differs(mismatch)) => {
+                    seen.insert(mismatch.what);
+                }
+                _ => {}
+            }
+        }
+    }
+    for what in [
+        "counts that do not add up to the pane's events",
+        "a name with more events than its cells",
+        "a key whose counters and cells disagree",
+        "a key with more events than its pane",
+        "a shard with more events than its pane",
+        "names out of order",
+        "zeros that are not one run",
+        "the sketch's depth",
+        "the seed's fingerprint",
+    ] {
+        assert!(seen.contains(what), "{what} was not among {seen:?}");
+    }
 }
 
 proptest! {

@@ -177,6 +177,30 @@ proptest! {
         }
     }
 
+    /// Folded to narrower rows: the panes of an engine that has such rows, before and after merging.
+    #[test]
+    fn a_folded_window_is_one_of_narrower_rows(mut settings in tiny(), steps in steps(200), width_log2 in 1u32..4) {
+        let mut narrow = settings.clone();
+        settings.keyspaces[0].counting.width_log2 = 6;
+        narrow.keyspaces[0].counting.width_log2 = width_log2;
+        let (mut wide, mut thin) = (Pair::new(settings), Pair::new(narrow.clone()));
+        feed(&mut wide, &steps, |_| Ok(()))?;
+        feed(&mut thin, &steps, |_| Ok(()))?;
+        let (whole, own) = (taken(&wide.engine), taken(&thin.engine));
+        let folded = whole.folded(u8::try_from(width_log2).unwrap());
+        prop_assert_eq!(folded.digest(), own.digest());
+        prop_assert_eq!(merged(&[folded.clone(), own.clone()]).digest(), merged(&[whole.clone(), whole.clone()]).folded(u8::try_from(width_log2).unwrap()).digest());
+        prop_assert_eq!(read(&folded.to_bytes(), &narrow).unwrap().to_bytes(), folded.to_bytes());
+        prop_assert!(folded.clone().merge(&whole).is_err());
+        for key in (0..40).map(key_name) {
+            for number in 0..folded.windows() {
+                let (count, bounds) = (wide.count(number, key.as_bytes()), folded.estimate(number, key.as_bytes()));
+                prop_assert!(bounds.lower <= count && count <= bounds.upper, "{key} in window {number}: {count} in {bounds}");
+            }
+        }
+        prop_assert_eq!(whole.folded(24).to_bytes(), whole.to_bytes());
+    }
+
     /// A snapshot at any moment, restored and gone on with: the panes of one that never stopped, bit for bit, and bounds that hold.
     #[test]
     fn a_restored_engine_goes_on_as_if_it_had_not_stopped(settings in tiny(), steps in steps(250), stop in 0usize..250) {
@@ -200,8 +224,15 @@ proptest! {
             // What one refuses the other refuses: else the digests differ.
             again.handle_event(Partition(0), &event, at(now_ms)).ok();
             prop_assert_eq!(again.digest(0), whole.engine.digest(0));
+            let raised: BTreeSet<Vec<u8>> = again.hot_keys(0).iter().map(|hot| hot.key.to_vec()).collect();
+            let promised = again.status(0).windows;
             for key in &keys {
                 let name = key_name(*key);
+                for (number, window) in promised.iter().enumerate() {
+                    let (Some(threshold), truth) = (window.threshold, whole.count(number, name.as_bytes())) else { continue };
+                    let promised = threshold.max(window.recall_above.unwrap_or(0));
+                    prop_assert!(truth < promised || raised.contains(name.as_bytes()), "{name} has {truth}, promised from {promised}");
+                }
                 for number in 0..whole.windows.len() {
                     let (count, bounds) = (whole.count(number, name.as_bytes()), again.estimate(0, number, name.as_bytes()));
                     prop_assert!(bounds.lower <= count && count <= bounds.upper, "{name} in window {number}: {count} in {bounds}");

@@ -44,6 +44,11 @@ impl Table {
         &self.0
     }
 
+    /// Adds each `2^by` neighbours.
+    pub(crate) fn fold(&mut self, by: u32) {
+        self.0 = self.0.chunks(1 << by).map(|cells| cells.iter().fold(0, |sum, cell| cell.wrapping_add(sum))).collect();
+    }
+
     /// A table of these cells.
     pub(crate) const fn of(cells: Vec<u32>) -> Self {
         Self(cells)
@@ -193,6 +198,15 @@ impl CountMin {
     pub(crate) fn open_table(&self) -> Table {
         let cells = self.totals.iter().zip(&self.closed).map(|(total, closed)| low(*total).wrapping_sub(*closed));
         Table(cells.collect())
+    }
+
+    /// The same counts in narrower rows: each cell is the sum of `2^by` neighbours.
+    pub(crate) fn folded(&self, rows: Rows, by: u32) -> Self {
+        let totals =
+            self.totals.chunks(1 << by).map(|cells| cells.iter().fold(0u64, |sum, cell| sum.wrapping_add(*cell)));
+        let closed =
+            self.closed.chunks(1 << by).map(|cells| cells.iter().fold(0u32, |sum, cell| sum.wrapping_add(*cell)));
+        Self { rows, totals: totals.collect(), closed: closed.collect() }
     }
 
     /// Adds another structure of the same shape and seed cell by cell.

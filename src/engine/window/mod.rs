@@ -5,6 +5,7 @@ mod bars;
 mod bytes;
 mod candidates;
 mod detail;
+mod folding;
 mod frequent;
 mod identity;
 mod key_counts;
