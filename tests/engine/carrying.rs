@@ -180,6 +180,7 @@ fn numbers_that_contradict_each_other_are_refused() {
     }
     for what in [
         "counts that do not add up to the pane's events",
+        "a row that does not add up to its pane's events",
         "a name with more events than its cells",
         "a key whose counters and cells disagree",
         "a key with more events than its pane",

@@ -442,3 +442,18 @@ fn heat_is_judged_at_once_after_a_restore() {
     let refused = engine.restore(1, &taken(&pair.engine)).unwrap_err();
     assert_eq!(refused, RestoreError::NoKeyspace(1));
 }
+
+/// What was watched before counts as watched: a restored engine is not warming up again.
+#[test]
+fn a_restored_engine_is_as_warm_as_it_was() {
+    let settings = plain();
+    for (events, warming_up) in [(3_000, true), (7_000, false)] {
+        let mut engine = counted(&settings, events);
+        assert_eq!(engine.condition().warming_up, warming_up);
+        let mut again = restored(&taken(&engine), &settings);
+        for engine in [&mut engine, &mut again] {
+            send(engine, 0, events * 10, "more");
+            assert_eq!(engine.condition().warming_up, warming_up, "{events}");
+        }
+    }
+}

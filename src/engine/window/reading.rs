@@ -186,7 +186,7 @@ impl Window {
         let cells: Vec<u32> = cells.into_iter().map(low).collect();
         for row in cells.chunks(1 << rows.width_log2()) {
             if row.iter().fold(0u32, |sum, cell| sum.wrapping_add(*cell)) != low(counted) {
-                return Err(reader.impossible("counts that do not add up to the pane's events"));
+                return Err(reader.impossible("a row that does not add up to its pane's events"));
             }
         }
         pane.table = Table::of(cells);
