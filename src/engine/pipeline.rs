@@ -201,8 +201,8 @@ impl Engine {
     /// Goes on from what was counted before or elsewhere, as if this engine had counted it: panes, samples, candidates and
     /// shards. Nothing is hot until it is judged, which is done at once: a key at or above a threshold is raised anew, one that
     /// was only not yet cleared is cold. Not part of a window: how far each partition is, which keys are planned
-    /// ([`Engine::protect`]), the number of keys ever, and what requests on a key looked like ([`HotKey::operations`] and the
-    /// rest), which is counted from here on.
+    /// ([`Engine::protect`]), the number of keys ever, and what requests on a key looked like ([`HotKey::profile`]), which
+    /// is counted from here on.
     ///
     /// # Errors
     /// [`RestoreError`] when identities differ, the keyspace does not exist or has counted events; nothing is changed then.
