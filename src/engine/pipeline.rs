@@ -27,6 +27,8 @@ pub struct Engine {
     out: Outbox,
     memory_bytes: Vec<u64>,
     longest: Span,
+    /// Events from here on belong to the open pane of every keyspace.
+    open_from: EventTime,
 }
 
 impl Engine {
@@ -39,7 +41,14 @@ impl Engine {
         let memory_bytes = keyspaces.iter().map(|keyspace| Keyspace::max_bytes(keyspace, &time)).collect();
         let keyspaces = keyspaces.into_iter().take(MAX_KEYSPACES).enumerate();
         let keyspaces = keyspaces.map(|(number, settings)| Keyspace::new(number, settings, &time)).collect();
-        Self { keyspaces, time: Watermark::new(time), out: Outbox::default(), memory_bytes, longest }
+        Self {
+            keyspaces,
+            time: Watermark::new(time),
+            out: Outbox::default(),
+            memory_bytes,
+            longest,
+            open_from: EventTime::MAX,
+        }
     }
 
     /// Counts one event. `now` is the clock, or what stands for it in a replay.
@@ -53,6 +62,20 @@ impl Engine {
         event: &AccessEvent<'_>,
         now: EventTime,
     ) -> Result<(), Refusal> {
+        if event.time < self.open_from || !self.time.is_steady(partition, event.time, now) {
+            self.accept(partition, event, now)?;
+        }
+        let newest = self.time.newest().unwrap_or(event.time);
+        for (keyspace, key) in self.keyspaces.iter_mut().zip(&event.keys.0) {
+            if !key.is_empty() {
+                keyspace.add(key, event, newest, &mut self.out);
+            }
+        }
+        Ok(())
+    }
+
+    /// Event time goes on to an event, unless it is refused.
+    fn accept(&mut self, partition: Partition, event: &AccessEvent<'_>, now: EventTime) -> Result<(), Refusal> {
         if self.time.is_future(event.time, now) {
             return Err(Refusal::Future);
         }
@@ -66,11 +89,6 @@ impl Engine {
         let newest = self.time.newest().unwrap_or(event.time);
         if is_new && !is_first {
             self.keyspaces.iter_mut().for_each(|keyspace| keyspace.restart_warm_up(newest));
-        }
-        for (number, keyspace) in self.keyspaces.iter_mut().enumerate() {
-            if let Some(key) = event.keys.get(number) {
-                keyspace.add(key, event, newest, &mut self.out);
-            }
         }
         Ok(())
     }
@@ -224,6 +242,8 @@ impl Engine {
             for keyspace in &mut self.keyspaces {
                 keyspace.advance(newest, watermark, &mut self.out);
             }
+            let heads = self.keyspaces.iter().map(Keyspace::head_from);
+            self.open_from = heads.max().unwrap_or(EventTime::MIN);
         }
     }
 }

@@ -6,6 +6,7 @@ use super::super::settings::{HotOn, KeyspaceSettings, TimeSettings};
 use super::super::sketch::{KeySample, key_hash};
 use super::super::window::{Candidate, Candidates, Facts, KeyCounts, MAX_WINDOWS, Request, Shards, Tally, Timeline};
 use super::admission::Admission;
+use super::judging::time;
 use crate::input::{AccessEvent, Operation};
 use crate::units::EventTime;
 
@@ -100,6 +101,11 @@ impl Keyspace {
         self.timeline.is_too_late(time.as_millis())
     }
 
+    /// Event time from which on events belong to the open pane.
+    pub(crate) fn head_from(&self) -> EventTime {
+        time(self.timeline.head_from_ms())
+    }
+
     /// Counts an event that no window takes any more.
     pub(crate) const fn note_too_late(&mut self) {
         self.too_late += 1;
@@ -125,7 +131,8 @@ impl Keyspace {
         let shard = self.shards.see(event.shard, time_ms, &self.timeline);
         let mut slot = self.candidates.find(hash, key);
         if compares(self.settings.hot_on, event.operation) {
-            self.head_events.iter_mut().take(self.timeline.windows()).for_each(|events| *events += 1);
+            self.head_events[0] += 1;
+            self.head_events[1] += u64::from(self.timeline.has_long());
             let first_s = self.first_second(hash, time_ms);
             let estimates = self.counts.add_open(&self.timeline, hash);
             if let Some(at) = shard {

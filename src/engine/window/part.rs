@@ -72,6 +72,16 @@ impl Part {
         }
     }
 
+    /// True when an event of this time, accepted now, would change nothing.
+    #[inline]
+    pub(super) fn is_steady(&self, time: EventTime, now: EventTime) -> bool {
+        self.heard == Some(now)
+            && self.newest >= Some(time)
+            && self.held.is_none()
+            && !(self.idle || self.is_new)
+            && self.is_counted()
+    }
+
     /// How far it is, by everything that was read of it; none before the first event.
     pub(super) fn pace(&self) -> Option<EventTime> {
         self.newest.max(self.seen)

@@ -84,10 +84,12 @@ impl Shards {
     }
 
     /// The place in the list of a shard that served an event; none when the event names none or there is no room.
+    #[inline]
     pub(crate) fn see(&mut self, name: &[u8], time_ms: i64, timeline: &Timeline) -> Option<usize> {
-        if name.is_empty() {
-            return None;
-        }
+        if name.is_empty() { None } else { self.see_named(name, time_ms, timeline) }
+    }
+
+    fn see_named(&mut self, name: &[u8], time_ms: i64, timeline: &Timeline) -> Option<usize> {
         let hash = key_hash(name, self.seed);
         let Some(at) = self.position(hash, name).or_else(|| self.insert(hash, name, timeline)) else {
             self.cut += 1;

@@ -69,6 +69,14 @@ impl Watermark {
         time > now.max(self.latest).saturating_add(self.settings.max_ahead)
     }
 
+    /// True when accepting an event of this time would change nothing: it is of the same partition as the last one, no newer than
+    /// that partition is, and the clock has not moved.
+    #[inline]
+    pub(crate) fn is_steady(&self, partition: Partition, time: EventTime, now: EventTime) -> bool {
+        self.now == now
+            && self.parts.get(self.last).is_some_and(|part| part.partition == partition && part.is_steady(time, now))
+    }
+
     /// Takes the time of an accepted event. True when the partition is new, or has come back after it was given up.
     pub(crate) fn accept(&mut self, partition: Partition, time: EventTime, now: EventTime) -> bool {
         self.now = self.now.max(now);
