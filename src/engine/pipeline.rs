@@ -180,6 +180,12 @@ impl Engine {
         }
     }
 
+    /// Where event time is: the newest event, or how far the clock has carried it since; none before the first event.
+    #[must_use]
+    pub const fn newest(&self) -> Option<EventTime> {
+        self.time.newest()
+    }
+
     /// How far the answers can be trusted.
     #[must_use]
     pub fn condition(&self) -> Condition {

@@ -84,6 +84,9 @@ impl Keyspace {
 
     /// Other rules from now on. What is counted stays; everybody is judged anew at once.
     pub(crate) fn set_rules(&mut self, settings: &KeyspaceSettings, out: &mut Outbox) {
+        if *settings == self.settings {
+            return;
+        }
         self.rules = self.rules.replaced(settings);
         self.shard_levels = replaced(&self.shard_levels, settings);
         self.closed_shard_levels = replaced(&self.closed_shard_levels, settings);
