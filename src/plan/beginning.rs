@@ -55,6 +55,9 @@ impl Beginning<'_> {
         let per_s = if standing.write.is_bare() { hot.peak } else { hot.rate };
         let load = Load::at(hot, per_s.as_per_second());
         if standing.write.is_bare() {
+            if hot.reason.count.lower < hot.reason.threshold {
+                return Err(Hindrance::Cooling);
+            }
             if advising::is_mostly_reads(&load) {
                 return Err(Hindrance::Reads);
             }

@@ -12,6 +12,9 @@ pub enum Hindrance {
     /// The window is cold, or the input is behind.
     #[error("counts cannot be trusted yet: the window is warming up or the input is behind")]
     Unsettled,
+    /// The key is hot because it was: its count has fallen below the threshold, though not far or long enough to be called cool.
+    #[error("the count is below the threshold now: the key is hot only until it is known to be cool")]
+    Cooling,
     /// Planning is frozen.
     #[error("planning is frozen")]
     Frozen,
@@ -68,9 +71,10 @@ pub enum Hindrance {
 
 impl Hindrance {
     /// Every label that [`Hindrance::label`] gives.
-    pub const LABELS: [&'static str; 16] = [
+    pub const LABELS: [&'static str; 17] = [
         "observed",
         "unsettled",
+        "cooling",
         "frozen",
         "listed",
         "budget",
@@ -93,6 +97,7 @@ impl Hindrance {
         match self {
             Self::Observed => "observed",
             Self::Unsettled => "unsettled",
+            Self::Cooling => "cooling",
             Self::Frozen => "frozen",
             Self::Listed => "listed",
             Self::Budget(_) => "budget",

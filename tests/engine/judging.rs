@@ -224,7 +224,8 @@ proptest! {
                         ..keyheat::input::AccessEvent::new(at(request.ms), key.as_bytes())
                     };
                     event.keys.0[1] = key.as_bytes();
-                    let _ = engine.handle_event(keyheat::units::Partition(request.partition), &event, at(*now_ms)).is_ok();
+                    let outcome = engine.handle_event(keyheat::units::Partition(request.partition), &event, at(*now_ms));
+                    prop_assert!(outcome.is_ok() || !event.keys.0[0].is_empty());
                 }
                 Op::Tick(now_ms) => engine.handle_tick(at(*now_ms)),
                 _ => {}

@@ -104,7 +104,7 @@ pub(crate) fn tenant(rule: Rule) -> RuleOverride {
 /// A small structure from a few bytes, in which everything collides and little has room.
 pub(crate) fn small(shape: [u8; 4]) -> EngineSettings {
     let short = window(4_000, 1_000);
-    let windows = if shape[0] % 2 == 0 { vec![short, window(12_000, 3_000)] } else { vec![short] };
+    let windows = if shape[0].is_multiple_of(2) { vec![short, window(12_000, 3_000)] } else { vec![short] };
     let mut settings = settings(&windows, &[absolute(2.0)]);
     let keyspace = &mut settings.keyspaces[0];
     keyspace.shard_rules = vec![relative(2.0, 5), absolute(3.0)];
@@ -242,7 +242,7 @@ pub(crate) fn name(bytes: &[u8]) -> String {
 
 /// The number in a key's name.
 pub(crate) fn number(key: &[u8]) -> u8 {
-    name(key)[1..].parse().unwrap()
+    name(key).trim_start_matches('k').parse().unwrap()
 }
 
 /// A key's requests that its profile can know: of the longest window.

@@ -1,7 +1,7 @@
 //! Limits over all keys (I8): how many splits, how fast, which keys, and the freeze.
 
 use keyheat::plan::{BudgetSettings, Hindrance, Mode, PlanSettings};
-use keyheat::units::Span;
+use keyheat::units::{Estimate, Span};
 
 use super::sim::{Sim, customer, hot, settings};
 
@@ -112,4 +112,21 @@ fn a_router_that_comes_late_is_only_waited_for() {
     sim.now = sim.now.saturating_add(Span::from_secs(1));
     sim.settle();
     assert_eq!(sim.states_of("c42").last(), Some(&"retire"));
+}
+
+/// A key that is hot only by hysteresis, its count being below the threshold again, begins nothing: a gap in the input would else be
+/// planned on half-filled counts.
+#[test]
+fn nothing_begins_while_the_count_is_below_the_threshold() {
+    let mut sim = Sim::new(vec![settings()]);
+    let mut cooling = hot("a", 700.0);
+    cooling.reason.count = Estimate::exact(cooling.reason.threshold - 1);
+    sim.hot = vec![cooling.clone()];
+    sim.settle();
+    assert_eq!(sim.table.plans().len(), 0);
+    assert_eq!(sim.planner.hindrances()[&customer("a")], Hindrance::Cooling);
+    cooling.reason.count = Estimate::exact(cooling.reason.threshold);
+    sim.hot = vec![cooling];
+    sim.settle();
+    assert_eq!(sim.table.plans().len(), 1);
 }
