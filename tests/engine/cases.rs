@@ -291,3 +291,28 @@ fn a_key_stays_hot_between_the_clear_level_and_the_threshold() {
     // 6/s fills the window at 210 s at the latest and 69 or fewer are seen from about 205 s on; 20 s later it is over.
     assert!(cleared.at >= at(222_000) && cleared.at <= at(234_000), "{}", cleared.at);
 }
+
+/// Traffic begins all at once on even shards: nobody is called hot because the others have not begun yet, and one that takes half of
+/// all is.
+#[test]
+fn traffic_that_begins_at_once_makes_no_shard_hot() {
+    let run = |busy: bool| {
+        let mut settings = settings(&[window(10_000, 1_000)], &[]);
+        settings.keyspaces[0].shard_rules = vec![relative(3.0, 20)];
+        let mut pair = Pair::new(settings);
+        for n in 0..600i64 {
+            pair.request(n * 100, "before", &format!("s{}", n % 20), Operation::Read);
+        }
+        for n in 0..40_000i64 {
+            let shard = if busy && n % 2 == 0 { 3 } else { (n * 7_919) % 20 };
+            pair.request(60_000 + n / 4, &format!("k{n}"), &format!("s{shard}"), Operation::Read);
+        }
+        pair.verdicts
+            .iter()
+            .filter(|verdict| verdict.change == Change::Hot)
+            .map(|verdict| verdict.subject.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(run(false), []);
+    assert_eq!(run(true), [Subject::Shard((*b"s3").into())]);
+}

@@ -41,8 +41,17 @@ impl Keyspace {
         candidate.tally.set_wake(wake);
     }
 
-    /// A shard reached a count at which its state may change.
+    /// A shard reached a count at which its state may change. All counts of shards are known at any moment, so that before one is
+    /// raised its threshold is that of this very moment: where traffic begins all at once, nobody is ahead of the others for long.
     pub(super) fn look_at_shard(&mut self, at: usize, newest: EventTime, out: &mut Outbox) {
+        let Some(shard) = self.shards.get(at).filter(|shard| !shard.tally.heat.is_hot()) else { return };
+        if self.shard_levels.find(&shard.tally.head(), &self.head_events).is_some() {
+            self.refresh_shard_levels();
+        }
+        self.judge_shard(at, newest, out);
+    }
+
+    fn judge_shard(&mut self, at: usize, newest: EventTime, out: &mut Outbox) {
         let Some(shard) = self.shards.get_mut(at) else { return };
         let seen = Seen { counts: shard.tally.head(), events: self.head_events };
         let raised = shard.tally.heat.raise(&self.shard_levels, &seen, newest);
@@ -78,8 +87,9 @@ impl Keyspace {
         for key in 0..self.candidates.len() {
             self.look_at_key(key, at, out);
         }
+        self.refresh_shard_levels();
         for shard in 0..self.shards.len() {
-            self.look_at_shard(shard, at, out);
+            self.judge_shard(shard, at, out);
         }
     }
 

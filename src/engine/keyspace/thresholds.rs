@@ -51,6 +51,16 @@ impl Keyspace {
         }
     }
 
+    /// Thresholds of shards from the newest windows as they are at this moment.
+    pub(super) fn refresh_shard_levels(&mut self) {
+        for window in 0..self.timeline.windows() {
+            let mut counts: Vec<u64> = self.shards.iter().map(|shard| shard.tally.head()[window].lower).collect();
+            let subjects = Estimate::exact(counts.len() as u64);
+            let basis = Basis { subjects, median: median_bounds(&mut counts, true), ..self.shard_levels.basis(window) };
+            self.shard_levels.set(window, basis);
+        }
+    }
+
     /// Thresholds for the windows that the watermark has just passed: of the same windows, all their events being there.
     pub(super) fn set_closed_levels(&mut self, long_too: bool) {
         let ends = [0, 1].map(|window| (window == 0 || long_too).then(|| self.timeline.mark(window).closed));
