@@ -9,6 +9,7 @@ mod pipeline;
 mod rules;
 mod settings;
 mod sketch;
+mod splittable;
 mod status;
 mod verdict;
 mod window;
@@ -19,6 +20,9 @@ pub use rules::{InvalidPattern, KeyPattern, MAX_PATTERN_BYTES, MAX_PATTERN_STARS
 pub use settings::{
     CountingMode, CountingSettings, EngineSettings, FixedSetting, HotOn, KeyspaceSettings, MAX_OVERRIDES, Rule,
     RuleKind, RuleOverride, TimeSettings, WindowSettings,
+};
+pub use splittable::{
+    BUCKET_NOISE, BUCKET_POWERS, EVENTS_PER_BUCKET, MAX_WITHOUT_ID, Splittable, Spread, hottest_buckets,
 };
 pub use status::{KeyspaceStatus, NotApplicable, Progress, RuleStatus, WindowStatus};
 pub use verdict::{

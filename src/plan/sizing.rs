@@ -7,14 +7,11 @@
 //! buckets is above that once in a hundred counts.
 
 use super::settings::PlanSettings;
-use crate::engine::{BUCKET_COUNTERS, HotKey, Operations};
+use crate::engine::{
+    BUCKET_COUNTERS, BUCKET_NOISE, BUCKET_POWERS, EVENTS_PER_BUCKET, HotKey, MAX_WITHOUT_ID, Operations,
+    hottest_buckets,
+};
 
-/// A size is judged on at least so many counted events a bucket.
-const EVENTS_PER_BUCKET: u64 = 100;
-/// More events without a request id than this share: the key cannot be split.
-const MAX_WITHOUT_ID: f64 = 0.01;
-/// Standard deviations of a counter that pass for noise.
-const NOISE: f64 = 4.0;
 /// Where the cap is not enough, more buckets are taken only while they cool the hottest one by more than this factor.
 const WORTH_DOUBLING: f64 = 1.1;
 /// One of 256 counters with this share of all events is one request id, not chance: an even share is 0.4 %.
@@ -140,19 +137,12 @@ impl<'a> Load<'a> {
 struct Hottest {
     all: f64,
     /// Events of the hottest of 2^power buckets, by power.
-    most: [u64; 9],
+    most: [u64; BUCKET_POWERS + 1],
 }
 
 impl Hottest {
     fn of(buckets: &[u32; BUCKET_COUNTERS]) -> Self {
-        let mut counts: Vec<u64> = buckets.iter().copied().map(u64::from).collect();
-        let mut most = [0; 9];
-        for most in most.iter_mut().rev() {
-            *most = counts.iter().copied().max().unwrap_or(0);
-            // Of half as many buckets, each is the sum of two: those whose numbers differ in the highest bit only.
-            let upper = counts.split_off(counts.len() / 2);
-            counts.iter_mut().zip(upper).for_each(|(count, more)| *count += more);
-        }
+        let most = hottest_buckets(buckets);
         Self { all: most[0] as f64, most }
     }
 
@@ -164,7 +154,7 @@ impl Hottest {
     /// Share of the hottest bucket at the least: noise taken out, and never below an even share.
     fn least(&self, buckets: u32) -> f64 {
         let (even, count) = (1.0 / f64::from(buckets), self.count(buckets));
-        if self.all == 0.0 { even } else { ((count - NOISE * count.sqrt()) / self.all).max(even) }
+        if self.all == 0.0 { even } else { ((count - BUCKET_NOISE * count.sqrt()) / self.all).max(even) }
     }
 
     fn count(&self, buckets: u32) -> f64 {

@@ -245,7 +245,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::engine::{Change, Operations, RuleKind};
+    use crate::engine::{Change, Operations, RuleKind, Splittable};
     use crate::telemetry::{
         CATALOGUE, Family, KeyDisplay, KeyspaceLabels, Kind, ShardView, Telemetry, TelemetrySettings, Values,
     };
@@ -270,6 +270,7 @@ mod tests {
             sampled: 0,
             shards: Vec::new(),
             callers: Vec::new(),
+            splittable: Splittable::Undecided { events: 0, needed: 200 },
         }
     }
 

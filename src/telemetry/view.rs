@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::counters::KeyspaceLabels;
 use super::labels::EngineCut;
 use crate::engine::{
-    Change, Condition, HotKey, KeyspaceStatus, Operations, RuleKind, RuleStatus, ShardLoad, ShardProfile, WindowStatus,
+    Change, Condition, HotKey, KeyspaceStatus, Operations, RuleKind, RuleStatus, ShardLoad, ShardProfile, Splittable,
+    WindowStatus,
 };
 use crate::protocol::{Layout, PlanRecord, State, Version};
 use crate::units::{Estimate, EventTime, Offset, Partition, Rate, Span};
@@ -177,6 +178,8 @@ pub struct HotKeyView {
     pub shards: Vec<(Arc<[u8]>, Estimate)>,
     /// Callers, the busiest first.
     pub callers: Vec<(Arc<[u8]>, Estimate)>,
+    /// Whether buckets would spread it.
+    pub splittable: Splittable,
 }
 
 impl From<&HotKey> for HotKeyView {
@@ -199,6 +202,7 @@ impl From<&HotKey> for HotKeyView {
             sampled: hot.profile.sampled,
             shards: hot.profile.shards.clone(),
             callers: hot.profile.callers.clone(),
+            splittable: hot.profile.splittable(&hot.key, &hot.reason),
         }
     }
 }

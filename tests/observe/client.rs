@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use keyheat::engine::{Change, Operations, RuleKind};
+use keyheat::engine::{Change, Operations, RuleKind, Splittable};
 use keyheat::observe::{HttpServer, HttpSettings, Readiness};
 use keyheat::telemetry::{HotKeyView, KeyspaceLabels, Telemetry, TelemetrySettings, View};
 use keyheat::units::{Estimate, EventTime, Rate, Span};
@@ -112,5 +112,6 @@ pub(crate) fn hot_key(key: &[u8], lower: u64) -> HotKeyView {
         sampled: 0,
         shards: vec![(b"s1"[..].into(), Estimate::exact(lower))],
         callers: Vec::new(),
+        splittable: Splittable::Undecided { events: 0, needed: 200 },
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::engine::{Change, NotApplicable, RuleStatus, ShardCause, ShardProfile};
+use crate::engine::{Change, NotApplicable, RuleStatus, ShardCause, ShardProfile, Splittable};
 use crate::input::Refusal;
 use crate::observe::readiness::{LatchReport, Readiness};
 use crate::protocol::{Layout, State};
@@ -294,6 +294,29 @@ struct HotKeyRow {
     sampled: u64,
     shards: Vec<ShardCount>,
     callers: Vec<CallerCount>,
+    splittable: SplittableRow,
+}
+
+/// Whether buckets would spread a key's heat.
+#[derive(Serialize)]
+struct SplittableRow {
+    /// `yes`, or why not.
+    verdict: &'static str,
+    /// Share of the events on the hottest of 2, 4, ... 256 buckets, by the number of buckets, as far as enough events were counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    hottest_bucket_share: BTreeMap<u32, f64>,
+}
+
+impl From<&Splittable> for SplittableRow {
+    fn from(splittable: &Splittable) -> Self {
+        let mut hottest_bucket_share = BTreeMap::new();
+        if let Splittable::Yes(spread) = splittable {
+            let sizes = (1..).map(|power| 1u32 << power).zip(&spread.hottest);
+            let decided = sizes.take_while(|(buckets, _)| *buckets <= spread.decided_up_to);
+            hottest_bucket_share.extend(decided.map(|(buckets, share)| (buckets, share.as_f64())));
+        }
+        Self { verdict: splittable.label(), hottest_bucket_share }
+    }
 }
 
 #[derive(Serialize)]
@@ -336,6 +359,7 @@ pub(super) fn hot_keys(view: &KeyspaceView, limit: usize, display: KeyDisplay) -
             .iter()
             .map(|(name, events)| CallerCount { caller: display.json(name), events: *events })
             .collect(),
+        splittable: SplittableRow::from(&key.splittable),
     };
     HotKeys {
         keyspace: view.name.clone(),
