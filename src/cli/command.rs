@@ -33,6 +33,9 @@ pub enum Command {
     /// Obey the plan topic as a router, and say where requests go
     Route(RouteArgs),
     /// Run the service: read, count, detect, plan, publish
+    ///
+    /// SIGHUP reads the configuration again: other rules are in force at once, without a restart. A file with faults, or one that
+    /// differs in anything but rules, changes nothing; the log says why.
     Run(RunArgs),
     /// Make or check the topics between the leader and the routers
     Topics(TopicsArgs),

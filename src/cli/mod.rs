@@ -17,6 +17,7 @@ mod keyspace;
 pub mod logging;
 mod man;
 mod output;
+mod reload;
 mod replay;
 mod route;
 mod run;

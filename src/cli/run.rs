@@ -8,6 +8,7 @@ use clap::Args;
 use super::config_file;
 use super::exit::{CommandError, ExitStatus};
 use super::output::Output;
+use super::reload::Reload;
 use super::signals::end_on_signals;
 use crate::service::{Service, ServiceEnd};
 
@@ -22,12 +23,15 @@ pub struct RunArgs {
     pub listen: Option<SocketAddr>,
 }
 
-/// Runs until SIGTERM or SIGINT; a second one ends the process at once.
+/// Runs until SIGTERM or SIGINT; a second one ends the process at once. SIGHUP reads the configuration again.
 ///
 /// # Errors
 /// [`CommandError::Usage`] for a configuration with faults; otherwise when a part cannot start or fails.
 pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
-    let settings = config_file::load(&args.config, output)?.settings;
+    let loaded = config_file::load(&args.config, output)?;
+    // Before anything is begun, since without a listener the signal ends the process.
+    let mut reload = Reload::on_signal(args.config.clone(), loaded)?;
+    let settings = reload.in_force().settings.clone();
     let listen = args.listen.unwrap_or(settings.observe.listen);
     let service = Service::start(&settings, Some(listen)).map_err(|error| CommandError::Failed(Box::new(error)))?;
     end_on_signals(service.stop_flag())?;
@@ -37,7 +41,7 @@ pub(super) fn run(args: &RunArgs, output: &mut Output) -> Result<ExitStatus, Com
             settings.source.topic
         ));
     }
-    match service.wait() {
+    match service.wait_with(|service| reload.look(service)) {
         ServiceEnd::Clean => Ok(ExitStatus::Success),
         ServiceEnd::Unsent(records) => {
             let list = records.join("\n  ");

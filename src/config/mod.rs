@@ -4,6 +4,7 @@
 //! where it is, the value got, the rule and the remedy; rules over several keys are checked in the same walk, with the defaults in
 //! place of what is absent or faulty.
 
+mod change;
 mod connection;
 mod events;
 mod fault;
@@ -21,6 +22,7 @@ mod settings;
 mod tests;
 mod windows;
 
+pub use change::NeedsRestart;
 pub use fault::{Fault, Faults, MAX_FAULTS, Place};
 pub use load::{Loaded, MAX_CONFIG_BYTES, load};
 pub use rules::{DEFAULT_FLOOR, DEFAULT_MEDIAN, DEFAULT_SHARD_FLOOR, DEFAULT_SHARD_MEDIAN};

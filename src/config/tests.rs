@@ -276,6 +276,56 @@ fn the_hash_names_what_decides_and_nothing_else() {
 }
 
 #[test]
+fn rules_may_change_while_it_runs_and_nothing_else() {
+    let old = load(EVERYTHING).unwrap();
+    let against = |from: &str, to: &str| {
+        assert!(EVERYTHING.contains(from), "{from}");
+        old.has_other_rules(&load(&EVERYTHING.replacen(from, to, 1)).unwrap()).map_err(|fixed| fixed.to_string())
+    };
+    assert_eq!(old.has_other_rules(&old), Ok(false));
+    assert_eq!(against("\"60s/5s\"", "\"1m/5000ms\""), Ok(false), "the same, written otherwise");
+    for (from, to) in [
+        ("\nrate = \"1000/s\"", "\nrate = 900"),
+        ("median = 8.5\n", ""),
+        ("floor = 50", "floor = 51"),
+        ("min_keys = 20", "min_keys = 21"),
+        ("clear = 0.6", "clear = 0.5"),
+        ("clear_after = \"1m\"", "clear_after = \"2m\""),
+        ("shard_rules = { rate = 20000", "shard_rules = { rate = 20001"),
+        ("keys = \"acme:*\"", "keys = \"acme*\""),
+        ("\n[[keyspace.rules]]\nkeys = \"*:probe\"\nrate = \"5000/s\"\n", ""),
+        ("key = \"/object\"", "key = \"/object\"\nshare = 0.5"),
+    ] {
+        assert_eq!(against(from, to), Ok(true), "{from} {to}");
+    }
+    for (from, to, first) in [
+        ("client_id = \"keyheat-eu\"", "client_id = \"x\"", "kafka.client_id differs"),
+        ("socket.timeout.ms = 20000", "socket.timeout.ms = 20001", "kafka.librdkafka"),
+        ("seed = \"00000000000000ff\"", "seed = \"00000000000000fe\"", "seed differs"),
+        ("disorder = \"3s\"", "disorder = \"4s\"", "time.disorder differs"),
+        ("windows = [\"5s/500ms\", \"60s/5s\"]", "windows = \"60s/5s\"", "keyspace[0].windows differs"),
+        ("hot_on = \"writes\"", "hot_on = \"all\"", "keyspace[0].hot_on differs"),
+        ("bucket_rate = 500", "bucket_rate = 501", "keyspace[0].bucket_rate differs"),
+        ("max_splits = 20", "max_splits = 21", "plan.max_splits differs"),
+        ("key_label = \"hash\"", "key_label = \"off\"", "observe.key_label differs"),
+        (
+            "\n[plan]",
+            "\n[[keyspace]]\nname = \"c\"\nkey = \"/c\"\nmode = \"observe\"\n\n[plan]",
+            "the number of keyspaces differs",
+        ),
+    ] {
+        let fixed = against(from, to).unwrap_err();
+        assert!(fixed.starts_with(first), "{from} {to}: {fixed}");
+        assert!(fixed.ends_with("only rules change while it runs; restart to change it"), "{fixed}");
+    }
+    let several =
+        EVERYTHING.replace("max_splits = 20", "max_splits = 21").replace("disorder = \"3s\"", "disorder = \"4s\"");
+    let several = several.replace("\nrate = \"1000/s\"", "\nrate = 900");
+    let fixed = old.has_other_rules(&load(&several).unwrap()).unwrap_err();
+    assert_eq!(fixed, NeedsRestart { setting: "plan.max_splits".to_owned(), others: 1 });
+}
+
+#[test]
 fn secrets_are_never_shown() {
     let text = EVERYTHING.replace("[kafka.librdkafka]", "[kafka.librdkafka]\nssl.key.password = \"hunter2\"");
     let loaded = load(&text).unwrap();

@@ -180,6 +180,27 @@ impl Engine {
         }
     }
 
+    /// Other rules for every keyspace, in the order of the configuration, as [`Engine::set_rules`]: for all of them, or for none.
+    ///
+    /// # Errors
+    /// [`FixedSetting`] when one of them, or their number, cannot change; nothing is changed then.
+    pub fn set_all_rules(&mut self, settings: &[KeyspaceSettings]) -> Result<(), FixedSetting> {
+        let fixed = |keyspace: &str, setting| FixedSetting { keyspace: keyspace.to_owned(), setting };
+        if settings.len() != self.keyspaces.len() {
+            let name = settings.get(self.keyspaces.len()).map_or("", |more| more.name.as_str());
+            return Err(fixed(name, "number of keyspaces"));
+        }
+        for (own, new) in self.keyspaces.iter().zip(settings) {
+            if let Some(setting) = own.settings().fixed_difference(new) {
+                return Err(fixed(&own.settings().name, setting));
+            }
+        }
+        for (own, new) in self.keyspaces.iter_mut().zip(settings) {
+            own.set_rules(new, &mut self.out);
+        }
+        Ok(())
+    }
+
     /// Where event time is: the newest event, or how far the clock has carried it since; none before the first event.
     #[must_use]
     pub const fn newest(&self) -> Option<EventTime> {

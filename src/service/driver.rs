@@ -40,6 +40,8 @@ pub(super) struct DriverParts {
     pub(super) topic: String,
     pub(super) decoder: Decoder,
     pub(super) engine: Engine,
+    /// Names the configuration whose rules are in force.
+    pub(super) config_hash: Arc<str>,
     /// Name and number of windows of each keyspace.
     pub(super) keyspaces: Vec<(String, usize)>,
     pub(super) stall_timeout: Span,
@@ -106,6 +108,7 @@ impl Driver {
     pub(super) fn run(mut self) -> DriverEnd {
         while self.end.is_none() && !self.parts.stop.is_set() {
             self.read_batch();
+            self.change_rules();
             self.tick();
         }
         let end = self.end.unwrap_or(DriverEnd::Stopped);
@@ -185,6 +188,29 @@ impl Driver {
         });
     }
 
+    /// Between two batches: no event is judged by rules of two configurations.
+    fn change_rules(&mut self) {
+        let Some(new) = self.parts.exchange.rules() else { return };
+        match self.parts.engine.set_all_rules(&new.keyspaces) {
+            Ok(()) => {
+                self.parts.config_hash = Arc::clone(&new.config_hash);
+                self.tell_rules();
+                // What was laid down was judged by the rules before.
+                (self.timers.heat, self.timers.view) = (Span::ZERO, Span::ZERO);
+            }
+            Err(fixed) => self.parts.events.reload_refused(&[fixed.to_string()]),
+        }
+        self.parts.exchange.rules_done();
+    }
+
+    fn tell_rules(&self) {
+        let names = self.parts.keyspaces.iter().map(|(name, _)| name.as_str());
+        let complete_from =
+            |index| self.parts.engine.status(index).windows.iter().filter_map(|w| w.complete_from).max();
+        let in_force: Vec<_> = names.enumerate().map(|(index, name)| (name, complete_from(index))).collect();
+        self.parts.events.reload_applied(&self.parts.config_hash, &in_force);
+    }
+
     fn tick(&mut self) {
         let elapsed = self.parts.clock.elapsed();
         let now = self.parts.clock.now();
@@ -254,6 +280,7 @@ impl Driver {
             shards: keyspaces.iter().enumerate().map(longest).collect(),
             condition: engine.condition(),
             end_offsets: positions.iter().map(|reach| (reach.partition, reach.position)).collect(),
+            config_hash: Arc::clone(&self.parts.config_hash),
         };
         self.parts.exchange.put_heat(heat);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::{Condition, HotKey, ShardLoad};
+use crate::engine::{Condition, HotKey, KeyspaceSettings, ShardLoad};
 use crate::telemetry::{ControlView, PlanView, RouterView};
 use crate::units::{Offset, Partition};
 
@@ -18,6 +18,17 @@ pub(super) struct Heat {
     pub(super) condition: Condition,
     /// For each input partition the offset up to which was counted.
     pub(super) end_offsets: BTreeMap<Partition, Offset>,
+    /// Names the configuration whose rules judged it.
+    pub(super) config_hash: Arc<str>,
+}
+
+/// Rules that are to be in force from now on.
+#[derive(Debug, Clone)]
+pub(super) struct NewRules {
+    /// Every keyspace, in the order of the configuration.
+    pub(super) keyspaces: Vec<KeyspaceSettings>,
+    /// Names the configuration that they are from.
+    pub(super) config_hash: Arc<str>,
 }
 
 /// What the leader's loop knows.
@@ -38,19 +49,21 @@ pub(super) struct Led {
 pub(super) struct Exchange {
     heat: Mutex<Arc<Heat>>,
     led: Mutex<Arc<Led>>,
+    rules: Mutex<Option<Arc<NewRules>>>,
 }
 
 impl Exchange {
     /// Nothing known on either side.
     #[must_use]
-    pub(super) fn new(keyspaces: usize) -> Self {
+    pub(super) fn new(keyspaces: usize, config_hash: Arc<str>) -> Self {
         let heat = Heat {
             hot: Vec::new(),
             shards: vec![Vec::new(); keyspaces],
             condition: Condition::COLD,
             end_offsets: BTreeMap::new(),
+            config_hash,
         };
-        Self { heat: Mutex::new(Arc::new(heat)), led: Mutex::new(Arc::new(Led::default())) }
+        Self { heat: Mutex::new(Arc::new(heat)), led: Mutex::new(Arc::new(Led::default())), rules: Mutex::new(None) }
     }
 
     /// The driver lays down what is hot.
@@ -73,5 +86,21 @@ impl Exchange {
     #[must_use]
     pub(super) fn led(&self) -> Arc<Led> {
         Arc::clone(&self.led.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Somebody lays down other rules.
+    pub(super) fn put_rules(&self, rules: NewRules) {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(rules));
+    }
+
+    /// Rules that are not in force yet.
+    #[must_use]
+    pub(super) fn rules(&self) -> Option<Arc<NewRules>> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The driver has dealt with them.
+    pub(super) fn rules_done(&self) {
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }

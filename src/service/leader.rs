@@ -42,7 +42,6 @@ pub(super) struct LeaderParts {
     pub(super) planner: Planner,
     pub(super) topic_faults: TopicFaults,
     pub(super) keyspaces: Vec<String>,
-    pub(super) config_hash: String,
     pub(super) heartbeat_every: Span,
     pub(super) grace: Span,
     pub(super) events: Arc<Events>,
@@ -341,7 +340,7 @@ impl Leader {
             acks: &self.acks,
             next,
             end_offsets: &heat.end_offsets,
-            config_hash: &self.parts.config_hash,
+            config_hash: &heat.config_hash,
         };
         self.parts.planner.decide(&world, self.parts.clock.now())
     }

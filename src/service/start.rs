@@ -9,7 +9,7 @@ use rdkafka::error::KafkaError;
 
 use super::clock::Clock;
 use super::driver::{Driver, DriverEnd, DriverParts};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, NewRules};
 use super::leader::{Leader, LeaderEnd, LeaderParts};
 use super::stop::Stop;
 use super::topic_check::watch_topics;
@@ -72,7 +72,9 @@ pub struct Service {
     leader: Receiver<LeaderEnd>,
     http: Option<HttpServer>,
     telemetry: Arc<Telemetry>,
+    events: Arc<Events>,
     readiness: Arc<Readiness>,
+    exchange: Arc<Exchange>,
     grace: Span,
 }
 
@@ -100,13 +102,15 @@ impl Service {
             stop: stop.clone(),
             events: Arc::new(Events::new(Arc::clone(&telemetry))),
             readiness: Arc::clone(&readiness),
-            exchange: Arc::new(Exchange::new(settings.engine.keyspaces.len())),
+            exchange: Arc::new(Exchange::new(settings.engine.keyspaces.len(), hash_of(settings))),
         };
         let driver = Driver::new(driver_parts(settings, &shared)?);
         let leader = Leader::new(leader_parts(settings, &shared)?);
         let driver = spawn("driver", stop.clone(), move || driver.run())?;
         let leader = spawn("leader", stop.clone(), move || leader.run())?;
-        Ok(Self { clock, stop, driver, leader, http, telemetry, readiness, grace: settings.service.shutdown_grace })
+        let Shared { events, exchange, .. } = shared;
+        let grace = settings.service.shutdown_grace;
+        Ok(Self { clock, stop, driver, leader, http, telemetry, events, readiness, exchange, grace })
     }
 
     /// Counters and the last view.
@@ -139,13 +143,38 @@ impl Service {
         &self.stop
     }
 
+    /// What leaves a log line and a counter.
+    #[must_use]
+    pub const fn events(&self) -> &Arc<Events> {
+        &self.events
+    }
+
+    /// Other rules: they are in force within moments, and the log says so. In `settings` nothing but rules may differ from those that
+    /// are in force ([`crate::config::Loaded::has_other_rules`]): otherwise nothing changes, and the log says that.
+    pub fn change_rules(&self, settings: &Settings) {
+        let keyspaces = settings.engine.keyspaces.clone();
+        self.exchange.put_rules(NewRules { keyspaces, config_hash: hash_of(settings) });
+    }
+
+    /// True while rules that were given are not in force yet.
+    #[must_use]
+    pub fn is_changing_rules(&self) -> bool {
+        self.exchange.rules().is_some()
+    }
+
     /// Waits until it is stopped or ends by itself, and then for its parts, no longer than the grace time.
     #[must_use]
     pub fn wait(self) -> ServiceEnd {
+        self.wait_with(|_| {})
+    }
+
+    /// Waits as [`Service::wait`] and looks at something else many times a second.
+    #[must_use]
+    pub fn wait_with(self, mut look: impl FnMut(&Self)) -> ServiceEnd {
         let driver = loop {
             match self.driver.recv_timeout(Span::from_millis(100).to_duration()) {
                 Ok(end) => break Some(end),
-                Err(RecvTimeoutError::Timeout) if !self.stop.is_set() => {}
+                Err(RecvTimeoutError::Timeout) if !self.stop.is_set() => look(&self),
                 Err(RecvTimeoutError::Timeout) => break None,
                 // The thread is gone without a word: it panicked, and the guard has set the flag.
                 Err(RecvTimeoutError::Disconnected) => return self.failed("the driver's thread ended without a word"),
@@ -199,12 +228,17 @@ fn telemetry_settings(settings: &Settings) -> TelemetrySettings {
         windows: keyspace.windows.iter().map(|window| window.length).collect(),
     });
     let mut telemetry = TelemetrySettings::new(keyspaces.collect());
+    telemetry.config = settings.hash.to_string();
     telemetry.key_display = match settings.observe.key_label {
         KeyLabel::Plain => KeyDisplay::Plain,
         KeyLabel::Hash => KeyDisplay::Hash { secret: secret_of(settings) },
         KeyLabel::Off => KeyDisplay::Off,
     };
     telemetry
+}
+
+fn hash_of(settings: &Settings) -> Arc<str> {
+    Arc::from(settings.hash.to_string())
 }
 
 /// Keys are hashed under the seeds that all instances share and nobody else knows.
@@ -242,6 +276,7 @@ fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, Sta
         topic: settings.source.topic.clone(),
         decoder: Decoder::new(&settings.input),
         engine: Engine::new(settings.engine.clone()),
+        config_hash: hash_of(settings),
         keyspaces: keyspaces(settings),
         stall_timeout: settings.service.stall_timeout,
         events: Arc::clone(&shared.events),
@@ -269,7 +304,6 @@ fn leader_parts(settings: &Settings, shared: &Shared) -> Result<LeaderParts, Sta
         topic_faults: watch_topics(settings, shared.clock, shared.stop.clone())?,
         planner: Planner::new(settings.plans.clone(), settings.budget, settings.protocol),
         keyspaces: settings.engine.keyspaces.iter().map(|keyspace| keyspace.name.clone()).collect(),
-        config_hash: settings.hash.to_string(),
         heartbeat_every: settings.control.heartbeat,
         grace: Span::from_millis(grace.as_millis().saturating_sub(CLOSING.as_millis())),
         events: Arc::clone(&shared.events),

@@ -19,6 +19,7 @@ pub(super) fn view_of(
         keyspaces.iter().enumerate().map(|(index, name)| keyspace_view(engine, index, name, heat, led)).collect();
     let mut view = View {
         at: Some(now),
+        config: heat.config_hash.to_string(),
         condition: engine.condition(),
         source: SourceView { partitions: positions.iter().map(partition_view).collect() },
         keyspaces,

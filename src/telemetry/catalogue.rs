@@ -5,8 +5,8 @@
 //! [`Values::Partitions`]) is limited in number and length where its series are made.
 
 use super::labels::{
-    Bound, CommitResult, ConditionLabel, ControlKind, ControlResult, Cut, EngineCut, HttpRefusal, KafkaErrorClass,
-    Latch, Rebalance, SubjectKind,
+    Bound, CommitResult, ConditionLabel, ConfigReload, ControlKind, ControlResult, Cut, EngineCut, HttpRefusal,
+    KafkaErrorClass, Latch, Rebalance, SubjectKind,
 };
 use crate::engine::RuleKind;
 use crate::input::Refusal;
@@ -56,6 +56,8 @@ pub enum Values {
     Partitions,
     /// The version of this build.
     Version,
+    /// 16 hexadecimal digits that name a configuration.
+    Config,
 }
 
 /// One row of the catalogue.
@@ -154,6 +156,8 @@ use Kind::{Counter, Gauge};
 
 catalogue! {
     BuildInfo "keyheat_build_info" Gauge, [Label { name: "version", values: Values::Version }], "Always 1; the version of this build.";
+    ConfigInfo "keyheat_config_info" Gauge, [Label { name: "config", values: Values::Config }], "Always 1; the configuration whose rules are in force, as evidence names it.";
+    ConfigReloads "keyheat_config_reloads_total" Counter, [closed("result", ConfigReload::LABELS)], "Times that the configuration was read again, by what became of it.";
     Ready "keyheat_ready" Gauge, [closed("latch", Latch::LABELS)], "1 when this part is ready; the process is ready when all are.";
 
     RecordsRead "keyheat_records_read_total" Counter, [], "Records read from the input.";

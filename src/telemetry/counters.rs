@@ -8,7 +8,7 @@ use super::catalogue::{CATALOGUE, Definition, KEY_REFUSALS, Kind, Label, Metric,
 use super::display::KeyDisplay;
 use super::gauges::{self, MAX_TOP_KEYS};
 use super::labels::{
-    CommitResult, ControlKind, ControlResult, HttpRefusal, KafkaErrorClass, Latch, Rebalance, SubjectKind,
+    CommitResult, ConfigReload, ControlKind, ControlResult, HttpRefusal, KafkaErrorClass, Latch, Rebalance, SubjectKind,
 };
 use super::view::View;
 use crate::engine::{Change, RuleKind, Subject, Verdict};
@@ -26,6 +26,8 @@ pub struct TelemetrySettings {
     pub top_keys: usize,
     /// Version of the program.
     pub version: String,
+    /// Names the configuration at the start.
+    pub config: String,
 }
 
 /// The labels of one keyspace.
@@ -42,7 +44,8 @@ impl TelemetrySettings {
     #[must_use]
     pub fn new(keyspaces: Vec<KeyspaceLabels>) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { keyspaces, key_display: KeyDisplay::default(), top_keys: 10, version }
+        let config = format!("{:016x}", 0);
+        Self { keyspaces, key_display: KeyDisplay::default(), top_keys: 10, version, config }
     }
 }
 
@@ -114,7 +117,8 @@ impl Telemetry {
             }
         });
         let stores = stores.collect();
-        let view = Mutex::new(Arc::new(View::empty(&settings.keyspaces)));
+        let view = View { config: settings.config.clone(), ..View::empty(&settings.keyspaces) };
+        let view = Mutex::new(Arc::new(view));
         Self { settings, stores, view }
     }
 
@@ -197,6 +201,11 @@ impl Telemetry {
     /// A partition is waited for no longer.
     pub fn count_given_up(&self) {
         self.add(Metric::PartitionsGivenUp, &[], 1);
+    }
+
+    /// The configuration was read again.
+    pub fn count_reload(&self, result: ConfigReload) {
+        self.add(Metric::ConfigReloads, &[result as usize], 1);
     }
 
     /// A commit ended.

@@ -9,7 +9,7 @@ use tracing::{error, info, warn};
 
 use super::counters::Telemetry;
 use super::display::{MAX_LOG_CHARS, escape};
-use super::labels::{CommitResult, ControlKind, ControlResult, KafkaErrorClass, Rebalance};
+use super::labels::{CommitResult, ConfigReload, ControlKind, ControlResult, KafkaErrorClass, Rebalance};
 use super::log_limit::LogLimit;
 use super::verdict_line;
 use crate::engine::Verdict;
@@ -21,6 +21,8 @@ use crate::units::{EventTime, Offset, Partition, Span};
 const LOG_LINES: u32 = 10;
 /// The period of the limit.
 const LOG_PERIOD: Span = Span::from_secs(10);
+/// The longest line on the configuration, in characters: a fault has the value, the rule and the remedy.
+const MAX_CONFIG_CHARS: usize = 1000;
 
 /// Counts and logs. Shared by all threads; `now` is the clock.
 #[derive(Debug)]
@@ -95,6 +97,35 @@ impl Events {
         self.telemetry.count_verdict(verdict);
         let Some(suppressed) = self.admit(LineKind::Verdict, now) else { return };
         verdict_line::log(verdict, keyspace, self.telemetry.settings().key_display, suppressed);
+    }
+
+    /// Rules of a configuration that was read again are in force, in each keyspace fully from this event time on, or at once.
+    pub fn reload_applied(&self, config: &str, keyspaces: &[(&str, Option<EventTime>)]) {
+        self.telemetry.count_reload(ConfigReload::Applied);
+        for (keyspace, complete_from) in keyspaces {
+            let fully = complete_from.map_or_else(|| "at once".to_owned(), |at| format!("from {} on", at.to_rfc3339()));
+            let complete_from = complete_from.map(EventTime::to_rfc3339);
+            info!(keyspace, config, complete_from, "rules changed: fully in force {fully}");
+        }
+    }
+
+    /// A configuration was read again and changes nothing; `why` has a line for each fault.
+    pub fn reload_refused(&self, why: &[String]) {
+        self.telemetry.count_reload(ConfigReload::Refused);
+        for line in why {
+            warn!("configuration not reloaded, nothing changed: {}", escape(line.as_bytes(), MAX_CONFIG_CHARS));
+        }
+    }
+
+    /// A configuration was read again and says what is in force already.
+    pub fn reload_unchanged(&self) {
+        self.telemetry.count_reload(ConfigReload::Unchanged);
+        info!("configuration read again: it says what is in force already");
+    }
+
+    /// Something in a configuration that was read again works and may not be what was meant.
+    pub fn config_warning(&self, line: &str) {
+        warn!("configuration: {}", escape(line.as_bytes(), MAX_CONFIG_CHARS));
     }
 
     /// A rebalance gave or took these partitions.
@@ -395,6 +426,28 @@ mod tests {
             let text = told(key_display);
             assert!(!text.contains("whale") && !text.contains("alice"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_reload_is_told_and_counted_whatever_became_of_it() {
+        let events = events(KeyDisplay::Plain);
+        let text = logged(true, || {
+            events.reload_applied("00000000000000aa", &[("customer", Some(at(61_000))), ("object", None)]);
+            events.reload_refused(&["k.toml:3:1: rate: got \"x\"".to_owned(), "k.toml:4:1: a\nb".to_owned()]);
+            events.reload_unchanged();
+        });
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let said = |line: usize, field: &str| lines[line]["fields"][field].as_str().map(str::to_owned);
+        assert_eq!(said(0, "message").unwrap(), "rules changed: fully in force from 1970-01-01T00:01:01.000Z on");
+        assert_eq!(said(0, "complete_from").unwrap(), "1970-01-01T00:01:01.000Z");
+        assert_eq!(said(1, "message").unwrap(), "rules changed: fully in force at once");
+        assert_eq!((said(1, "keyspace").unwrap().as_str(), said(1, "complete_from")), ("object", None));
+        assert_eq!(
+            said(2, "message").unwrap(),
+            "configuration not reloaded, nothing changed: k.toml:3:1: rate: got \"x\""
+        );
+        assert_eq!(lines.len(), 5);
+        assert_eq!(events.telemetry().total(Metric::ConfigReloads), 3);
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(super) fn samples(
     }
     match metric {
         Metric::BuildInfo => vec![sample(&[&settings.version], 1.0)],
+        Metric::ConfigInfo => vec![sample(&[&view.config], 1.0)],
         Metric::Ready => {
             let is_ready = |latch: Latch| ready.iter().any(|(known, ok)| *known == latch && *ok);
             Latch::ALL.iter().map(|latch| sample(&[latch.label()], flag(is_ready(*latch)))).collect()

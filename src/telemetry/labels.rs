@@ -57,6 +57,18 @@ closed_set! {
 }
 
 closed_set! {
+    /// What became of a configuration that was read again while the service runs.
+    ConfigReload {
+        /// Its rules are in force.
+        Applied => "applied",
+        /// It has faults, or differs in more than rules: nothing changed.
+        Refused => "refused",
+        /// It says what is in force already.
+        Unchanged => "unchanged",
+    }
+}
+
+closed_set! {
     /// How an offset commit ended.
     CommitResult {
         /// The group coordinator took it.

@@ -26,8 +26,8 @@ pub use display::{KeyDisplay, KeyText, MAX_LABEL_CHARS, MAX_LOG_CHARS, escape};
 pub use events::Events;
 pub use gauges::{MAX_PARTITION_SERIES, MAX_SHARD_SERIES, MAX_TOP_KEYS, OTHER, PROCESS_METRICS};
 pub use labels::{
-    Bound, CommitResult, ConditionLabel, ControlKind, ControlResult, Cut, EngineCut, HttpRefusal, KafkaErrorClass,
-    Latch, Rebalance, SubjectKind,
+    Bound, CommitResult, ConditionLabel, ConfigReload, ControlKind, ControlResult, Cut, EngineCut, HttpRefusal,
+    KafkaErrorClass, Latch, Rebalance, SubjectKind,
 };
 #[cfg(feature = "service")]
 pub use log_limit::LogLimit;

@@ -25,6 +25,8 @@ pub const MAX_LISTED_ROUTERS: usize = 1000;
 pub struct View {
     /// The clock when the tick ended; none before the first one.
     pub at: Option<EventTime>,
+    /// Names the configuration whose rules are in force: 16 hexadecimal digits.
+    pub config: String,
     /// How far the engine's answers can be trusted.
     pub condition: Condition,
     /// The input.
@@ -290,6 +292,7 @@ impl View {
     pub fn empty(keyspaces: &[KeyspaceLabels]) -> Self {
         Self {
             at: None,
+            config: String::new(),
             condition: Condition::COLD,
             source: SourceView::default(),
             keyspaces: keyspaces.iter().map(KeyspaceView::empty).collect(),

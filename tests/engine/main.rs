@@ -13,6 +13,7 @@ mod operations;
 mod oracle;
 mod partitions;
 mod random;
+mod reloading;
 mod requests;
 mod rules;
 mod streams;

@@ -11,6 +11,7 @@ mod broker;
 mod control_log;
 mod input;
 mod path;
+mod reload;
 mod stage;
 mod stop;
 mod topics;

@@ -43,8 +43,8 @@ impl<'a> Stage<'a> {
         stage
     }
 
-    /// Writes the configuration.
-    fn configure(&self, input_lines: &str, rest: &str) {
+    /// Writes the configuration; what is begun or told to read it again from now on has it.
+    pub(crate) fn configure(&self, input_lines: &str, rest: &str) {
         let Self { kafka, input, group, plan_topic, acks_topic, .. } = self;
         let brokers = &kafka.bootstrap;
         let text = format!(

@@ -24,6 +24,7 @@ fn filled() -> Site {
 fn filled_for(change: impl FnOnce(&mut TelemetrySettings, &mut HttpSettings)) -> Site {
     let site = site(change);
     let mut view = site.view();
+    view.config = "00000000000000a7".to_owned();
     view.at = EventTime::from_millis(1_796_033_492_120).ok();
     let customer = &mut view.keyspaces[0];
     customer.keys = vec![hot_key(b"c42", 100), hot_key(b"\xFF", 90)];
@@ -91,7 +92,10 @@ fn ready_only_when_every_latch_is_closed() {
 #[test]
 fn status_tells_the_whole_state() {
     let status = filled().get("/v1/status").json();
-    assert_eq!(status["at"], "2026-11-30T10:11:32.120Z");
+    assert_eq!(
+        (status["at"].as_str(), status["config"].as_str()),
+        (Some("2026-11-30T10:11:32.120Z"), Some("00000000000000a7"))
+    );
     assert_eq!((status["control"]["epoch"].as_u64(), status["control"]["leader"].as_bool()), (Some(3), Some(true)));
     assert_eq!(status["keyspaces"][0]["plans"]["moving"], 1);
     assert_eq!(status["keyspaces"][0]["windows"][1]["window_ms"], 60_000);

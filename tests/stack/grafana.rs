@@ -199,10 +199,12 @@ fn query_faults(dashboard: &Dashboard, faults: &mut Vec<String>) {
 }
 
 /// Metrics that no panel shows, and why.
-const NOT_SHOWN: [(Metric, &str); 8] = [
+const NOT_SHOWN: [(Metric, &str); 10] = [
     (Metric::BuildInfo, "variables ask for it"),
     (Metric::BytesRead, "for those who pay by the byte"),
     (Metric::PartitionPosition, "runbooks ask for it"),
+    (Metric::ConfigInfo, "each decision and the API have it"),
+    (Metric::ConfigReloads, "an alert watches it"),
     (Metric::ProcessStart, "restarts show as resets of counters"),
     (Metric::LastTick, "an alert watches it"),
     (Metric::Watermark, "its lag is shown"),

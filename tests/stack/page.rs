@@ -19,6 +19,7 @@ fn values(label: &Label) -> String {
         Values::Shards => "a shard, or `other`".to_owned(),
         Values::Partitions => "a partition, or `other`".to_owned(),
         Values::Version => "a version".to_owned(),
+        Values::Config => "16 hexadecimal digits".to_owned(),
     };
     format!("{}: {words}", label.name)
 }

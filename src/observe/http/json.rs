@@ -67,6 +67,8 @@ impl Ready {
 #[derive(Serialize)]
 pub(super) struct Status {
     version: String,
+    /// Names the configuration whose rules are in force, as evidence does.
+    config: String,
     at: Option<String>,
     ready: bool,
     waiting_for: Vec<&'static str>,
@@ -164,6 +166,7 @@ impl Status {
         let lag = view.at.zip(view.condition.watermark).map(|(now, watermark)| now.since(watermark).as_millis());
         Self {
             version: telemetry.settings().version.clone(),
+            config: view.config.clone(),
             at: view.at.map(|at| at.to_rfc3339()),
             ready: waiting_for.is_empty(),
             waiting_for,
