@@ -11,6 +11,9 @@ use super::window::{Watermark, Window};
 use crate::input::{AccessEvent, MAX_KEYSPACES, Refusal};
 use crate::units::{Estimate, EventTime, Partition, Span};
 
+/// So many events at most are counted together: enough for their cells to be fetched at the same time.
+const TOGETHER: usize = 64;
+
 /// Counts every key and shard of every keyspace over sliding windows and says which are hot.
 ///
 /// Methods come in three kinds: `handle_*` take what happened, `poll_verdict` gives what changed (call it after each
@@ -62,16 +65,56 @@ impl Engine {
         event: &AccessEvent<'_>,
         now: EventTime,
     ) -> Result<(), Refusal> {
-        if event.time < self.open_from || !self.time.is_steady(partition, event.time, now) {
+        if !self.is_steady(partition, event, now) {
             self.accept(partition, event, now)?;
         }
-        let newest = self.time.newest().unwrap_or(event.time);
-        for (keyspace, key) in self.keyspaces.iter_mut().zip(&event.keys.0) {
-            if !key.is_empty() {
-                keyspace.add(key, event, newest, &mut self.out);
-            }
-        }
+        self.count(std::slice::from_ref(event));
         Ok(())
+    }
+
+    /// Counts events of one partition that were read together, in their order: the same as one by one, and faster where many of them
+    /// are of the open pane. `refused` is told the place and the reason of each that is not counted, as by
+    /// [`Engine::handle_event`].
+    pub fn handle_events(
+        &mut self,
+        partition: Partition,
+        events: &[AccessEvent<'_>],
+        now: EventTime,
+        mut refused: impl FnMut(usize, Refusal),
+    ) {
+        let mut rest = events;
+        while let Some(event) = rest.first() {
+            let some = rest.iter().take(TOGETHER);
+            let steady = some.take_while(|event| self.is_steady(partition, event, now)).count();
+            let number = if steady > 0 {
+                steady
+            } else {
+                if let Err(refusal) = self.accept(partition, event, now) {
+                    refused(events.len() - rest.len(), refusal);
+                    rest = rest.get(1..).unwrap_or_default();
+                    continue;
+                }
+                1
+            };
+            let (counted, after) = rest.split_at_checked(number).unwrap_or((rest, &[]));
+            self.count(counted);
+            rest = after;
+        }
+    }
+
+    /// True when an event moves no event time and belongs to the open pane of every keyspace.
+    #[inline]
+    fn is_steady(&self, partition: Partition, event: &AccessEvent<'_>, now: EventTime) -> bool {
+        event.time >= self.open_from && self.time.is_steady(partition, event.time, now)
+    }
+
+    /// Counts events to which event time has gone on.
+    #[inline]
+    fn count(&mut self, events: &[AccessEvent<'_>]) {
+        let newest = self.time.newest().unwrap_or(EventTime::MIN);
+        for keyspace in &mut self.keyspaces {
+            keyspace.add(events, newest, &mut self.out);
+        }
     }
 
     /// Event time goes on to an event, unless it is refused.

@@ -274,6 +274,44 @@ proptest! {
         }
     }
 
+    /// Events that are handed over together are counted as one by one: the same panes, the same verdicts where there is room, and
+    /// bounds that hold where there is none.
+    #[test]
+    fn together_is_as_one_by_one(shape in any::<[u8; 4]>(), bytes in bytes(800), has_room in any::<bool>()) {
+        let settings = if has_room { roomy(shape) } else { small(shape) };
+        let mut ops = plain(&bytes);
+        for op in &mut ops {
+            if let Op::Request(_, request) = op {
+                request.partition = 0;
+            }
+        }
+        let alone = World::run(settings.clone(), &ops);
+        let mut together = World::new(settings);
+        let mut rest = &ops[..];
+        while let [first, ..] = rest {
+            let now = |op: &Op| match op { Op::Request(now_ms, _) => Some(*now_ms), _ => None };
+            let number = rest.iter().take_while(|op| now(op).is_some() && now(op) == now(first)).count();
+            let requests: Vec<_> = rest[..number].iter().filter_map(|op| match op {
+                Op::Request(_, request) => Some(request.clone()),
+                _ => None,
+            }).collect();
+            match now(first) {
+                Some(now_ms) => together.requests(now_ms, &requests),
+                None => together.step(first),
+            }
+            rest = &rest[number.max(1)..];
+            check(&together);
+        }
+        prop_assert_eq!(together.engine.digest(0), alone.engine.digest(0));
+        prop_assert_eq!(together.refused, alone.refused);
+        if has_room {
+            let told = |world: &World| -> Vec<_> {
+                world.verdicts.iter().map(|verdict| (verdict.subject.clone(), verdict.change, verdict.reason.count)).collect()
+            };
+            prop_assert_eq!(told(&together), told(&alone));
+        }
+    }
+
     /// Rules that were always there, and the same rules set before the first event, say the same.
     #[test]
     fn rules_set_before_the_first_event_are_the_rules(shape in any::<[u8; 4]>(), bytes in bytes(400), rules in 0u8..4) {

@@ -139,6 +139,17 @@ pub(crate) fn key_of(number: u8) -> String {
     format!("k{number}")
 }
 
+fn event<'a>(request: &Request, key: &'a str, id: &'a [u8]) -> AccessEvent<'a> {
+    AccessEvent {
+        shard: request.shard.as_bytes(),
+        operation: request.operation,
+        weight: request.weight,
+        request_id: id,
+        caller: if request.weight % 7_000 < 3_000 { b"busy" } else { b"other" },
+        ..AccessEvent::new(at(request.ms), key.as_bytes())
+    }
+}
+
 /// An engine beside the list of the requests that it took.
 pub(crate) struct World {
     pub(crate) settings: EngineSettings,
@@ -178,21 +189,30 @@ impl World {
     }
 
     fn request(&mut self, now_ms: i64, request: &Request) {
-        let key = key_of(request.key);
-        let event = AccessEvent {
-            shard: request.shard.as_bytes(),
-            operation: request.operation,
-            weight: request.weight,
-            request_id: &request.weight.to_le_bytes(),
-            caller: if request.weight % 7_000 < 3_000 { b"busy" } else { b"other" },
-            ..AccessEvent::new(at(request.ms), key.as_bytes())
-        };
+        let (key, id) = (key_of(request.key), request.weight.to_le_bytes());
+        let event = event(request, &key, &id);
         if self.engine.handle_event(Partition(request.partition), &event, at(now_ms)).is_ok() {
             self.newest_ms = self.newest_ms.max(request.ms);
             self.taken.push(request.clone());
         } else {
             self.refused += 1;
         }
+    }
+
+    /// Requests of one partition that come together.
+    pub(crate) fn requests(&mut self, now_ms: i64, requests: &[Request]) {
+        let keys: Vec<String> = requests.iter().map(|request| key_of(request.key)).collect();
+        let ids: Vec<[u8; 8]> = requests.iter().map(|request| request.weight.to_le_bytes()).collect();
+        let events: Vec<AccessEvent<'_>> =
+            requests.iter().zip(&keys).zip(&ids).map(|((request, key), id)| event(request, key, id)).collect();
+        let mut refused = Vec::new();
+        self.engine.handle_events(Partition(0), &events, at(now_ms), |place, _| refused.push(place));
+        self.refused += refused.len();
+        for (_, request) in requests.iter().enumerate().filter(|(place, _)| !refused.contains(place)) {
+            self.newest_ms = self.newest_ms.max(request.ms);
+            self.taken.push(request.clone());
+        }
+        self.verdicts.extend(std::iter::from_fn(|| self.engine.poll_verdict()));
     }
 
     pub(crate) fn windows(&self) -> usize {

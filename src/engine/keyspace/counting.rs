@@ -8,7 +8,7 @@ use super::super::window::{Candidate, Candidates, Facts, KeyCounts, MAX_WINDOWS,
 use super::admission::Admission;
 use super::judging::time;
 use crate::input::{AccessEvent, Operation};
-use crate::units::EventTime;
+use crate::units::{Estimate, EventTime};
 
 /// With fewer known shards than this a median over them says nothing.
 pub(super) const MIN_SHARDS: u64 = 3;
@@ -46,6 +46,8 @@ pub(crate) struct Keyspace {
     pub(super) shard_details: usize,
     /// Event time of the first event.
     pub(super) started_ms: i64,
+    /// Room for the events that are counted together.
+    sketched: Vec<Sketched>,
 }
 
 impl Keyspace {
@@ -76,6 +78,7 @@ impl Keyspace {
             details: 0,
             shard_details: 0,
             started_ms: i64::MAX,
+            sketched: Vec::new(),
             timeline,
             settings,
         }
@@ -121,20 +124,56 @@ impl Keyspace {
         newest.as_millis() < self.since_ms.saturating_add(self.timeline.longest().window_ms())
     }
 
-    /// Counts an event on a key. Call `advance` with the event's own time before.
-    pub(crate) fn add(&mut self, key: &[u8], event: &AccessEvent<'_>, newest: EventTime, out: &mut Outbox) {
-        let time_ms = event.time.as_millis();
-        if time_ms < self.timeline.head_from_ms() {
-            return self.add_late(key, event, newest, out);
+    /// Counts events on their keys, all of the open pane, or one of a pane before. Call `advance` with their own times before.
+    ///
+    /// First all of them are hashed and put into the sketch, whose cells lie far apart: the misses of many events overlap. Then each
+    /// is looked at in turn.
+    pub(crate) fn add(&mut self, events: &[AccessEvent<'_>], newest: EventTime, out: &mut Outbox) {
+        let mut sketched = std::mem::take(&mut self.sketched);
+        sketched.clear();
+        for event in events {
+            let key = event.keys.get(self.number).unwrap_or_default();
+            if key.is_empty() {
+                sketched.push(Sketched { hash: 0, estimates: [0; MAX_WINDOWS], compared: false });
+                continue;
+            }
+            if event.time.as_millis() < self.timeline.head_from_ms() {
+                self.add_late(key, event, newest, out);
+                break;
+            }
+            let hash = key_hash(key, self.settings.counting.seed);
+            let compared = compares(self.settings.hot_on, event.operation);
+            sketched.push(Sketched { hash, estimates: [0; MAX_WINDOWS], compared });
         }
-        let hash = key_hash(key, self.settings.counting.seed);
+        for sketched in sketched.iter_mut().filter(|sketched| sketched.compared) {
+            sketched.estimates = self.counts.add_open(&self.timeline, sketched.hash);
+        }
+        for (place, event) in events.iter().enumerate().take(sketched.len()) {
+            if let Some(key) = event.keys.get(self.number) {
+                self.look_at_event(key, event, &sketched[place..], newest, out);
+            }
+        }
+        self.sketched = sketched;
+    }
+
+    /// Looks at an event that is in the sketch, and so are those after it.
+    #[inline]
+    fn look_at_event(
+        &mut self,
+        key: &[u8],
+        event: &AccessEvent<'_>,
+        sketched: &[Sketched],
+        newest: EventTime,
+        out: &mut Outbox,
+    ) {
+        let [Sketched { hash, estimates, compared }, after @ ..] = sketched else { return };
+        let (hash, estimates, time_ms) = (*hash, *estimates, event.time.as_millis());
         let shard = self.shards.see(event.shard, time_ms, &self.timeline);
         let mut slot = self.candidates.find(hash, key);
-        if compares(self.settings.hot_on, event.operation) {
+        if *compared {
             self.head_events[0] += 1;
             self.head_events[1] += u64::from(self.timeline.has_long());
             let first_s = self.first_second(hash, time_ms);
-            let estimates = self.counts.add_open(&self.timeline, hash);
             if let Some(at) = shard {
                 if self.shards.add_open(at) {
                     self.look_at_shard(at, newest, out);
@@ -144,7 +183,9 @@ impl Keyspace {
             match slot.map(|at| (at, self.candidates.add_open(at))) {
                 Some((at, true)) => self.look_at_key(at, newest, out),
                 None if self.admission.may_admit(estimates, [true; MAX_WINDOWS]) => {
-                    slot = self.admit_if_due(key, hash, estimates, [true; MAX_WINDOWS], newest, out);
+                    let later = after.iter().filter(|later| later.compared && later.hash == hash).count() as u64;
+                    let applicant = Applicant { key, hash, estimates, counted: [true; MAX_WINDOWS], later };
+                    slot = self.admit_if_due(&applicant, newest, out);
                 }
                 _ => {}
             }
@@ -206,7 +247,8 @@ impl Keyspace {
             match slot.and_then(|at| Some((at, self.candidates.get_mut(at)?.tally.add_late(&place)))) {
                 Some((at, true)) => self.look_at_key(at, newest, out),
                 None if self.admission.may_admit(estimates, place.counted) => {
-                    slot = self.admit_if_due(key, hash, estimates, place.counted, newest, out);
+                    let applicant = Applicant { key, hash, estimates, counted: place.counted, later: 0 };
+                    slot = self.admit_if_due(&applicant, newest, out);
                 }
                 _ => {}
             }
@@ -218,29 +260,19 @@ impl Keyspace {
     }
 
     /// Gives a key exact counters when an estimate reaches the level of its own rules.
-    fn admit_if_due(
-        &mut self,
-        key: &[u8],
-        hash: u64,
-        estimates: [u32; MAX_WINDOWS],
-        counted: [bool; MAX_WINDOWS],
-        newest: EventTime,
-        out: &mut Outbox,
-    ) -> Option<usize> {
-        let set = self.rules.of(key);
-        if !self.rules.is_one() && !self.admission.admits(set, estimates, counted) {
+    fn admit_if_due(&mut self, applicant: &Applicant<'_>, newest: EventTime, out: &mut Outbox) -> Option<usize> {
+        let set = self.rules.of(applicant.key);
+        if !self.rules.is_one() && !self.admission.admits(set, applicant.estimates, applicant.counted) {
             return None;
         }
-        self.admit(key, hash, set, estimates, newest, out)
+        self.admit(applicant, set, newest, out)
     }
 
     /// Gives a key exact counters, its past from the panes; none when there is no room for it.
     fn admit(
         &mut self,
-        key: &[u8],
-        hash: u64,
+        applicant: &Applicant<'_>,
         set: SetNumber,
-        estimates: [u32; MAX_WINDOWS],
         newest: EventTime,
         out: &mut Outbox,
     ) -> Option<usize> {
@@ -249,18 +281,20 @@ impl Keyspace {
         }
         if self.candidates.len() >= self.settings.counting.max_candidates {
             self.candidates_cut += 1;
-            self.admission.promise(set, estimates.map(u64::from));
+            self.admission.promise(set, applicant.estimates.map(u64::from));
             return None;
         }
-        let at = self.insert(key, hash, set, newest);
+        let Applicant { key, hash, later, .. } = *applicant;
+        let (counts, timeline) = (&self.counts, &self.timeline);
+        let tally = Tally::with_past(timeline, |window, pane| {
+            let bound = counts.bound(timeline, window, pane, hash);
+            // Later events of the key are in the open pane's sketch already, and are still to be counted one by one.
+            let later = if pane == timeline.mark(window).head { later } else { 0 };
+            Estimate { lower: bound.lower.saturating_sub(later), upper: bound.upper.saturating_sub(later) }
+        });
+        let at = self.candidates.insert(Candidate::new(key, hash, set, tally, timeline, newest));
         self.look_at_key(at, newest, out);
         Some(at)
-    }
-
-    fn insert(&mut self, key: &[u8], hash: u64, set: SetNumber, newest: EventTime) -> usize {
-        let (counts, timeline) = (&self.counts, &self.timeline);
-        let tally = Tally::with_past(timeline, |window, pane| counts.bound(timeline, window, pane, hash));
-        self.candidates.insert(Candidate::new(key, hash, set, tally, timeline, newest))
     }
 
     /// Replaces the list of planned keys: they are candidates whatever their count and are never evicted.
@@ -274,12 +308,34 @@ impl Keyspace {
             let hash = key_hash(key, self.settings.counting.seed);
             let set = self.rules.of(key);
             let found = self.candidates.find(hash, key);
-            let at = found.or_else(|| self.admit(key, hash, set, [0; MAX_WINDOWS], newest, out));
+            let (estimates, counted) = ([0; MAX_WINDOWS], [true; MAX_WINDOWS]);
+            let applicant = Applicant { key, hash, estimates, counted, later: 0 };
+            let at = found.or_else(|| self.admit(&applicant, set, newest, out));
             if let Some(candidate) = at.and_then(|at| self.candidates.get_mut(at)) {
                 candidate.planned = true;
             }
         }
     }
+}
+
+/// An event of the open pane that is in the sketch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sketched {
+    hash: u64,
+    /// The key's estimates right after this event.
+    estimates: [u32; MAX_WINDOWS],
+    compared: bool,
+}
+
+/// A key that may become a candidate.
+struct Applicant<'a> {
+    key: &'a [u8],
+    hash: u64,
+    estimates: [u32; MAX_WINDOWS],
+    /// Windows that count the event.
+    counted: [bool; MAX_WINDOWS],
+    /// Events of the key after this one that the sketch has already.
+    later: u64,
 }
 
 /// What the event says of the request behind it.

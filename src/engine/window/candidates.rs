@@ -17,16 +17,25 @@ pub(crate) const MAX_DETAILS: usize = 768;
 /// Counters by operation: read, write or delete, scan, unknown.
 const OPERATIONS: usize = 4;
 
-/// A key with exact counters.
+/// A key of at most so many bytes is found without another fetch from memory.
+const NEAR_BYTES: usize = 27;
+
+/// A key with exact counters. What an event of the open pane reads and writes comes first, on the same cache lines.
 #[derive(Debug, Clone)]
+#[repr(C, align(64))]
 pub(crate) struct Candidate {
+    /// Its counts and heat.
+    pub(crate) tally: Tally,
+    /// Events until the next one that the detail looks at; 0 without detail.
+    wait: u32,
+    /// The key once more, with its length, when it is short.
+    near: [u8; NEAR_BYTES],
+    near_len: u8,
+    /// What its requests did in the open pane, as far as `requests` does not hold it yet.
+    open: Requests,
     /// The key.
     pub(crate) key: Arc<[u8]>,
     hash: u64,
-    /// Its counts and heat.
-    pub(crate) tally: Tally,
-    /// What its requests did in the open pane, as far as `requests` does not hold it yet.
-    open: Requests,
     /// The same a pane of the longest window.
     requests: Box<[Requests]>,
     /// Event time when it became one.
@@ -37,8 +46,6 @@ pub(crate) struct Candidate {
     pub(crate) planned: bool,
     /// From half hot on.
     detail: Option<Box<Detail>>,
-    /// Events until the next one that the detail looks at; 0 without detail.
-    wait: u32,
 }
 
 impl Candidate {
@@ -53,8 +60,33 @@ impl Candidate {
     ) -> Self {
         let panes = index(timeline.longest().capacity);
         let requests = vec![Requests::default(); panes].into_boxed_slice();
-        let open = Requests::default();
-        Self { key: Arc::from(key), hash, tally, open, requests, since, set, planned: false, detail: None, wait: 0 }
+        let mut near = [0; NEAR_BYTES];
+        if let Some(room) = near.get_mut(..key.len()) {
+            room.copy_from_slice(key);
+        }
+        Self {
+            tally,
+            wait: 0,
+            near,
+            near_len: u8::try_from(key.len()).unwrap_or(u8::MAX),
+            open: Requests::default(),
+            key: Arc::from(key),
+            hash,
+            requests,
+            since,
+            set,
+            planned: false,
+            detail: None,
+        }
+    }
+
+    #[inline]
+    fn is(&self, key: &[u8]) -> bool {
+        if key.len() <= NEAR_BYTES {
+            usize::from(self.near_len) == key.len() && self.near.get(..key.len()) == Some(key)
+        } else {
+            *self.key == *key
+        }
     }
 
     /// Notes what an event of the open pane did, whether or not it is compared.
@@ -195,6 +227,39 @@ const fn operation_slot(operation: Operation) -> usize {
 pub(crate) struct Candidates {
     index: HashTable<(u64, usize)>,
     all: Vec<Candidate>,
+    seen: Filter,
+}
+
+/// One bit for each low part of a hash that some candidate has: most keys are no candidates, and are told apart by it at once.
+#[derive(Debug)]
+struct Filter(Box<[u64; FILTER_WORDS]>);
+
+const FILTER_WORDS: usize = 1024;
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self(Box::new([0; FILTER_WORDS]))
+    }
+}
+
+impl Filter {
+    #[inline]
+    fn place(hash: u64) -> (usize, u64) {
+        let [low, high, ..] = hash.to_le_bytes();
+        let bit = usize::from(u16::from_le_bytes([low, high]));
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    fn add(&mut self, hash: u64) {
+        let (word, bit) = Self::place(hash);
+        self.0[word] |= bit;
+    }
+
+    #[inline]
+    fn may_have(&self, hash: u64) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.0[word] & bit != 0
+    }
 }
 
 impl Candidates {
@@ -213,7 +278,10 @@ impl Candidates {
     /// The place of a key in the list.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        let is_key = |at: usize| self.all.get(at).is_some_and(|candidate| *candidate.key == *key);
+        if !self.seen.may_have(hash) {
+            return None;
+        }
+        let is_key = |at: usize| self.all.get(at).is_some_and(|candidate| candidate.is(key));
         self.index.find(hash, |entry| entry.0 == hash && is_key(entry.1)).map(|entry| entry.1)
     }
 
@@ -237,6 +305,7 @@ impl Candidates {
     /// Adds one; gives its place.
     pub(crate) fn insert(&mut self, candidate: Candidate) -> usize {
         let at = self.all.len();
+        self.seen.add(candidate.hash);
         self.index.insert_unique(candidate.hash, (candidate.hash, at), |entry| entry.0);
         self.all.push(candidate);
         at
@@ -253,7 +322,9 @@ impl Candidates {
         });
         if self.all.len() < before {
             self.index.clear();
+            self.seen.0.fill(0);
             for (at, candidate) in self.all.iter().enumerate() {
+                self.seen.add(candidate.hash);
                 self.index.insert_unique(candidate.hash, (candidate.hash, at), |entry| entry.0);
             }
         }

@@ -46,12 +46,25 @@ pub(crate) struct Shards {
     seed: u64,
     memory_ms: i64,
     cut: u64,
+    /// Places of shards seen lately, by [`recent_slot`] of their names: most events need no hash of the name.
+    recent: [u16; RECENT],
+}
+
+/// Places kept of shards seen lately.
+const RECENT: usize = 64;
+
+/// Names of shards differ in their last bytes most often.
+fn recent_slot(name: &[u8]) -> usize {
+    let mut last = name.iter().rev().take(3);
+    let mut next = || usize::from(last.next().copied().unwrap_or(0));
+    (next() + 10 * next() + 100 * next()) % RECENT
 }
 
 impl Shards {
     /// Only the declared ones are known.
     pub(crate) fn new(declared: &[Vec<u8>], seed: u64, memory_ms: i64, timeline: &Timeline) -> Self {
-        let mut shards = Self { index: HashTable::new(), all: Vec::new(), seed, memory_ms, cut: 0 };
+        let mut shards =
+            Self { index: HashTable::new(), all: Vec::new(), seed, memory_ms, cut: 0, recent: [0; RECENT] };
         for name in declared {
             let hash = key_hash(name, seed);
             match shards.position(hash, name).or_else(|| shards.insert(hash, name, timeline)) {
@@ -90,10 +103,18 @@ impl Shards {
     }
 
     fn see_named(&mut self, name: &[u8], time_ms: i64, timeline: &Timeline) -> Option<usize> {
-        let hash = key_hash(name, self.seed);
-        let Some(at) = self.position(hash, name).or_else(|| self.insert(hash, name, timeline)) else {
-            self.cut += 1;
-            return None;
+        let slot = recent_slot(name);
+        let recent = usize::from(self.recent[slot]);
+        let at = if self.all.get(recent).is_some_and(|shard| *shard.name == *name) {
+            recent
+        } else {
+            let hash = key_hash(name, self.seed);
+            let Some(at) = self.position(hash, name).or_else(|| self.insert(hash, name, timeline)) else {
+                self.cut += 1;
+                return None;
+            };
+            self.recent[slot] = u16::try_from(at).unwrap_or(u16::MAX);
+            at
         };
         let shard = &mut self.all[at];
         shard.seen_ms = shard.seen_ms.max(Some(time_ms));

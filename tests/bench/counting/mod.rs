@@ -7,6 +7,8 @@ use keyheat::engine::{
 use keyheat::input::{AccessEvent, Operation};
 use keyheat::units::{EventTime, Partition, Rate, Share, Span};
 
+const BATCH: usize = 64;
+const IDS: u64 = 1009;
 const KEYS: u32 = 1_000_000;
 const SPAN_MS: u64 = 20_000;
 const BASE_MS: i64 = 1_700_000_000_000;
@@ -152,18 +154,27 @@ fn count_exactly(stream: &Stream) -> u64 {
 fn count_in_windows(stream: &Stream, mut engine: Engine, whole: bool) -> u64 {
     let shards: Vec<String> = (0..16).map(|shard| format!("shard-{shard}")).collect();
     let callers: Vec<String> = (0..64).map(|caller| format!("service-{caller}")).collect();
+    // Events that were read together. They are written over, not made anew: making them is the decoder's work.
+    let mut batch = [AccessEvent::new(EventTime::MIN, &[]); BATCH];
+    let mut filled = 0;
+    let ids: Vec<[u8; 8]> = (0..IDS).map(u64::to_le_bytes).collect();
     for (event, key) in stream.keys().enumerate() {
-        let (number, time) = (event as u64, stream.times[event]);
-        let mut access = AccessEvent::new(time, key);
-        let id = number.to_le_bytes();
+        let access = &mut batch[filled];
+        filled += 1;
+        access.time = stream.times[event];
+        access.keys.0[0] = key;
         if whole {
             access.shard = shards[stream.ranks[event] as usize & 15].as_bytes();
             access.caller = callers[(event * 7) & 63].as_bytes();
-            access.operation = if number.is_multiple_of(4) { Operation::Write } else { Operation::Read };
-            access.request_id = &id;
+            access.operation = if event.is_multiple_of(4) { Operation::Write } else { Operation::Read };
+            access.request_id = &ids[event % ids.len()];
         }
-        engine.handle_event(Partition(0), &access, time).unwrap();
-        while engine.poll_verdict().is_some() {}
+        if filled == BATCH || event + 1 == stream.len() {
+            let now = stream.times[event];
+            engine.handle_events(Partition(0), &batch[..filled], now, |_, refusal| panic!("{refusal}"));
+            while engine.poll_verdict().is_some() {}
+            filled = 0;
+        }
     }
     engine.status(0).candidates as u64
 }
