@@ -10,6 +10,8 @@ mod event;
 mod extract;
 #[cfg(test)]
 mod oracle;
+#[cfg(test)]
+mod reference;
 mod refusal;
 mod scan;
 mod settings;

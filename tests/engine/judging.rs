@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use keyheat::engine::{Change, Engine, HotOn, RuleKind, Subject};
 use proptest::prelude::*;
 
+use crate::laws;
 use crate::operations::{
-    Op, World, check, check_verdicts, compared, key_of, name, number, operations, roomy, small, with_rules,
+    Op, World, check_verdicts, compared, key_of, name, number, operations, roomy, small, with_rules,
 };
 use crate::oracle::{absolute, at, relative, share};
 
@@ -14,26 +15,17 @@ fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 4..most)
 }
 
-/// Requests and ticks alone.
 fn plain(bytes: &[u8]) -> Vec<Op> {
-    let mut ops = operations(bytes);
-    ops.retain(|op| matches!(op, Op::Request(..) | Op::Tick(_)));
-    ops
+    laws::plain(&operations(bytes))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Bounds, recall, shards and limits after every operation, whatever it is: late events, ticks, other rules, planned keys,
-    /// eviction and re-admission.
+    /// Whatever comes: late events, ticks, other rules, planned keys, eviction and re-admission.
     #[test]
     fn all_holds_after_every_operation(shape in any::<[u8; 4]>(), bytes in bytes(600)) {
-        let mut world = World::new(small(shape));
-        for op in operations(&bytes) {
-            world.step(&op);
-            check(&world);
-        }
-        check_verdicts(&world.verdicts);
+        laws::all_holds(small(shape), &operations(&bytes));
     }
 
     /// The same operations give the same verdicts.
@@ -274,42 +266,9 @@ proptest! {
         }
     }
 
-    /// Events that are handed over together are counted as one by one: the same panes, the same verdicts where there is room, and
-    /// bounds that hold where there is none.
     #[test]
     fn together_is_as_one_by_one(shape in any::<[u8; 4]>(), bytes in bytes(800), has_room in any::<bool>()) {
-        let settings = if has_room { roomy(shape) } else { small(shape) };
-        let mut ops = plain(&bytes);
-        for op in &mut ops {
-            if let Op::Request(_, request) = op {
-                request.partition = 0;
-            }
-        }
-        let alone = World::run(settings.clone(), &ops);
-        let mut together = World::new(settings);
-        let mut rest = &ops[..];
-        while let [first, ..] = rest {
-            let now = |op: &Op| match op { Op::Request(now_ms, _) => Some(*now_ms), _ => None };
-            let number = rest.iter().take_while(|op| now(op).is_some() && now(op) == now(first)).count();
-            let requests: Vec<_> = rest[..number].iter().filter_map(|op| match op {
-                Op::Request(_, request) => Some(request.clone()),
-                _ => None,
-            }).collect();
-            match now(first) {
-                Some(now_ms) => together.requests(now_ms, &requests),
-                None => together.step(first),
-            }
-            rest = &rest[number.max(1)..];
-            check(&together);
-        }
-        prop_assert_eq!(together.engine.digest(0), alone.engine.digest(0));
-        prop_assert_eq!(together.refused, alone.refused);
-        if has_room {
-            let told = |world: &World| -> Vec<_> {
-                world.verdicts.iter().map(|verdict| (verdict.subject.clone(), verdict.change, verdict.reason.count)).collect()
-            };
-            prop_assert_eq!(told(&together), told(&alone));
-        }
+        laws::together_is_as_one_by_one(if has_room { roomy(shape) } else { small(shape) }, &plain(&bytes), has_room);
     }
 
     /// Rules that were always there, and the same rules set before the first event, say the same.
@@ -321,4 +280,18 @@ proptest! {
         plain(&bytes).iter().for_each(|op| set.step(op));
         prop_assert_eq!(from_start.verdicts, set.verdicts);
     }
+}
+
+/// What fuzzing begins with, and what it has found.
+#[test]
+fn all_holds_of_the_seeds_of_the_fuzz_target() {
+    let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds/bounds");
+    let mut replayed = 0;
+    for seed in std::fs::read_dir(seeds).unwrap() {
+        let seed = std::fs::read(seed.unwrap().path()).unwrap();
+        let (shape, bytes) = seed.split_first_chunk().unwrap();
+        laws::all_holds(small(*shape), &operations(bytes));
+        replayed += 1;
+    }
+    assert!(replayed > 3);
 }

@@ -8,6 +8,7 @@ mod cases;
 mod exact;
 mod floods;
 mod judging;
+mod laws;
 mod merging;
 mod operations;
 mod oracle;

@@ -9,6 +9,8 @@ use keyheat::input::AccessEvent;
 use keyheat::units::{Partition, Span};
 use proptest::prelude::*;
 
+use crate::laws;
+use crate::operations::{operations, small};
 use crate::oracle::{Pair, absolute, at, settings, window};
 use crate::random::{Step, feed, key_name, steps, tiny};
 
@@ -139,6 +141,14 @@ proptest! {
             }
             prop_assert_eq!(gone_on.digest(0), one.digest(0));
         }
+    }
+
+    /// The same with other rules, planned keys and ticks in between, and with judgement after it.
+    #[test]
+    fn split_and_merged_goes_on_as_one(
+        shape in any::<[u8; 4]>(), bytes in prop::collection::vec(any::<u8>(), 4..500), cut in 0usize..100, split in any::<u64>(),
+    ) {
+        laws::split_and_merged_is_whole(small(shape), &operations(&bytes), cut, split);
     }
 
     /// Instances that stand at different panes, with late and refused events: order and grouping do not matter, bounds hold.

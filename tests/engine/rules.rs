@@ -1,80 +1,47 @@
 //! Properties of rules by pattern, and of rules that change while events come.
 
-use keyheat::engine::{Change, CountingSettings, Subject};
+use std::sync::Arc;
+
+use keyheat::engine::{Change, CountingSettings};
+use keyheat::input::Operation;
 use keyheat::units::Span;
 use proptest::prelude::*;
 
-use crate::operations::{Op, World, name, operations, roomy, small, tenant, with_rules};
+use crate::laws::{self, plain};
+use crate::operations::{Op, World, operations, roomy, small, with_rules};
 use crate::oracle::{Pair, absolute, at, relative, settings, window};
 
 fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 4..most)
 }
 
-fn plain(bytes: &[u8]) -> Vec<Op> {
-    let mut ops = operations(bytes);
-    ops.retain(|op| matches!(op, Op::Request(..) | Op::Tick(_)));
-    ops
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Keys that match a pattern are judged as if all keys had that pattern's rules, the others as if there was no pattern.
     #[test]
     fn a_pattern_s_keys_are_judged_by_its_rules(shape in any::<[u8; 4]>(), bytes in bytes(600)) {
-        let base = roomy(shape);
-        let with = |rules: &[keyheat::engine::Rule], overrides| {
-            let mut settings = base.clone();
-            settings.keyspaces[0].key_rules = rules.to_vec();
-            settings.keyspaces[0].overrides = overrides;
-            World::run(settings, &plain(&bytes))
-        };
-        let (low, high) = (absolute(0.5), absolute(2.0));
-        let both = with(&[high], vec![tenant(low)]);
-        let (all_low, all_high) = (with(&[low], Vec::new()), with(&[high], Vec::new()));
-        let is_tenant = |subject: &Subject| matches!(subject, Subject::Key(key) if name(key).starts_with("k1"));
-        let is_key = |subject: &Subject| matches!(subject, Subject::Key(_));
-        for (subject, story) in both.stories().into_iter().filter(|(subject, _)| is_key(subject)) {
-            let alike = if is_tenant(&subject) { &all_low } else { &all_high };
-            prop_assert_eq!(alike.stories().remove(&subject), Some(story), "{:?}", subject);
-        }
-        for (subject, _) in all_low.stories().into_iter().filter(|(subject, _)| is_tenant(subject)) {
-            prop_assert!(both.stories().contains_key(&subject), "{:?}", subject);
-        }
+        laws::a_pattern_s_keys_have_its_rules(&roomy(shape), &plain(&operations(&bytes)));
     }
 
-    /// The same rules again change nothing.
     #[test]
     fn the_same_rules_again_change_nothing(shape in any::<[u8; 4]>(), bytes in bytes(400), rules in 0u8..4) {
-        let plain = plain(&bytes);
-        let once = World::run(with_rules(small(shape), rules), &plain);
-        let mut often = Vec::new();
-        for op in plain {
-            often.extend([op, Op::Rules(rules)]);
-        }
-        let again = World::run(with_rules(small(shape), rules), &often);
-        let story = |world: &World| -> Vec<_> {
-            world.verdicts.iter().filter(|verdict| verdict.change == Change::Hot).map(|v| (v.subject.clone(), v.at)).collect()
-        };
-        prop_assert_eq!(story(&once), story(&again));
-        prop_assert_eq!(once.raised(), again.raised());
-        prop_assert_eq!(once.engine.digest(0), again.engine.digest(0));
+        laws::the_same_rules_change_nothing(&small(shape), &plain(&operations(&bytes)), rules);
     }
 
-    /// Rules change no count: only what is said.
     #[test]
     fn rules_change_no_pane(shape in any::<[u8; 4]>(), bytes in bytes(500)) {
-        let changing = World::run(small(shape), &operations(&bytes));
-        let mut fixed = operations(&bytes);
-        fixed.retain(|op| !matches!(op, Op::Rules(_)));
-        prop_assert_eq!(World::run(small(shape), &fixed).engine.digest(0), changing.engine.digest(0));
+        laws::rules_change_no_pane(&small(shape), &operations(&bytes));
+    }
+
+    #[test]
+    fn a_pattern_is_its_definition(text in "[ab*\\\\]{0,12}", key in "[ab*\\\\]{0,10}") {
+        laws::a_pattern_is_its_definition(&text, key.as_bytes());
     }
 
     /// One window after a change all is as if the rules had always been so, where there is room for all.
     #[test]
     fn one_window_later_rules_are_fully_in_force(shape in any::<[u8; 4]>(), bytes in bytes(400), from in 0u8..4, to in 0u8..4) {
-        let ops = plain(&bytes);
+        let ops = plain(&operations(&bytes));
         let mut changed = World::run(with_rules(roomy(shape), from), &ops);
         changed.step(&Op::Rules(to));
         let always = World::run(with_rules(roomy(shape), to), &ops);
@@ -85,7 +52,7 @@ proptest! {
             let ms = start_ms + n * 125;
             let request = crate::operations::Request {
                 ms, key: if n % 80 == 0 { 1 } else if n % 160 == 7 { 30 } else { 0 }, shard: "s0",
-                operation: keyheat::input::Operation::Read, weight: 1, partition: 0,
+                operation: Operation::Read, weight: 1, partition: 0,
             };
             Op::Request(ms, request)
         }).collect();
@@ -135,6 +102,22 @@ fn a_threshold_that_falls_is_in_force_at_once_and_fully_a_window_later() {
     let status = pair.engine.status(0).windows.remove(0);
     assert_eq!((status.recall_above, status.complete_from), (None, None));
     assert_eq!(pair.changes("mild").last(), Some(&Change::Hot));
+}
+
+/// Before the first event as well: a planned key is judged by the rules of now.
+#[test]
+fn rules_that_change_before_the_first_event_are_in_force_with_it() {
+    let mut settings = settings(&[window(10_000, 1_000)], &[absolute(100.0)]);
+    settings.keyspaces[0].declared_shards = vec![b"s".to_vec()];
+    settings.keyspaces[0].shard_rules = vec![absolute(100.0)];
+    let mut lower = settings.keyspaces[0].clone();
+    lower.key_rules = vec![absolute(1.0)];
+    lower.shard_rules = vec![absolute(1.0)];
+    let mut pair = Pair::new(settings);
+    pair.engine.protect(0, &[Arc::from(&b"planned"[..])]);
+    pair.engine.set_rules(0, &lower).unwrap();
+    (0..10).for_each(|ms| pair.request(ms, "planned", "s", Operation::Read));
+    assert_eq!((pair.changes("planned"), pair.shard_changes("s")), (vec![Change::Hot], vec![Change::Hot]));
 }
 
 /// A threshold that rises: what is hot by the old one is let go when it is cool by the new one, and is not held to the old one.

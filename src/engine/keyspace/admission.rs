@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::super::rules::SetNumber;
 use super::super::window::{Bars, MAX_WINDOWS};
+use crate::units::EventTime;
 
 /// A key becomes a candidate at this part of the least threshold.
 const LEAST_LEVEL: f64 = 0.125;
@@ -31,6 +32,8 @@ pub(crate) struct Admission {
     least: [u32; MAX_WINDOWS],
     /// The highest bars while each pane was open, the newest last.
     history: VecDeque<(i64, SetBars<u64>)>,
+    /// When heat last ended for want of room: whoever it was may come back.
+    ended: Option<EventTime>,
 }
 
 impl Admission {
@@ -42,6 +45,7 @@ impl Admission {
             bars: Vec::new(),
             least: [0; MAX_WINDOWS],
             history: VecDeque::new(),
+            ended: None,
         };
         admission.set_base(base);
         admission
@@ -50,6 +54,16 @@ impl Admission {
     /// The level: which part of a threshold admits.
     pub(crate) const fn level(&self) -> f64 {
         self.level
+    }
+
+    /// The heat of a key ended for want of room.
+    pub(crate) fn note_end(&mut self, at: EventTime) {
+        self.ended = self.ended.max(Some(at));
+    }
+
+    /// When that last happened, whatever the key.
+    pub(crate) const fn ended(&self) -> Option<EventTime> {
+        self.ended
     }
 
     /// True when an estimate admits a key of the set with the lowest bars.

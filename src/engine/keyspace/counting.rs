@@ -292,7 +292,9 @@ impl Keyspace {
             let later = if pane == timeline.mark(window).head { later } else { 0 };
             Estimate { lower: bound.lower.saturating_sub(later), upper: bound.upper.saturating_sub(later) }
         });
-        let at = self.candidates.insert(Candidate::new(key, hash, set, tally, timeline, newest));
+        let mut candidate = Candidate::new(key, hash, set, tally, timeline, newest);
+        candidate.tally.heat.begin_after(self.admission.ended());
+        let at = self.candidates.insert(candidate);
         self.look_at_key(at, newest, out);
         Some(at)
     }

@@ -82,8 +82,7 @@ impl Keyspace {
     }
 
     /// Thresholds are new: everybody is judged again on the newest windows.
-    pub(super) fn judge_heads(&mut self, out: &mut Outbox) {
-        let at = time(self.timeline.head_from_ms());
+    pub(super) fn judge_heads(&mut self, at: EventTime, out: &mut Outbox) {
         for key in 0..self.candidates.len() {
             self.look_at_key(key, at, out);
         }
@@ -214,6 +213,7 @@ impl Keyspace {
             *details = details.saturating_sub(usize::from(candidate.detail().is_some()));
             if !candidate.tally.heat.is_cold() {
                 let seen = Seen { counts: candidate.tally.head(), events: *head_events };
+                admission.note_end(newest);
                 let ended = candidate.tally.heat.end(rules.head(candidate.set), &seen, newest);
                 out.push(verdict(*number, candidate, timeline, ended));
             }

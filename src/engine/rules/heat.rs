@@ -193,6 +193,11 @@ impl Heat {
         self.changed
     }
 
+    /// Something was said of it up to this moment, when it had other counters.
+    pub(crate) fn begin_after(&mut self, at: Option<EventTime>) {
+        self.changed = self.changed.max(at);
+    }
+
     /// It has been cool at least from this moment on, provided that it is when judged next.
     pub(crate) fn cool_from(&mut self, at: EventTime) {
         self.cool_since.get_or_insert(at);
