@@ -210,14 +210,14 @@ impl Engine {
     /// # Errors
     /// [`FixedSetting`] when the settings differ in anything else, or there is no such keyspace; nothing is changed then.
     pub fn set_rules(&mut self, keyspace: usize, settings: &KeyspaceSettings) -> Result<(), FixedSetting> {
-        let (name, newest) = (settings.name.clone(), self.time.newest().unwrap_or(EventTime::MIN));
+        let name = settings.name.clone();
         let Some(own) = self.keyspaces.get_mut(keyspace) else {
             return Err(FixedSetting { keyspace: name, setting: "number of keyspaces" });
         };
         match own.settings().fixed_difference(settings) {
             Some(setting) => Err(FixedSetting { keyspace: name, setting }),
             None => {
-                own.set_rules(settings, newest, &mut self.out);
+                own.set_rules(settings, &mut self.out);
                 Ok(())
             }
         }
@@ -238,9 +238,8 @@ impl Engine {
                 return Err(fixed(&own.settings().name, setting));
             }
         }
-        let newest = self.time.newest().unwrap_or(EventTime::MIN);
         for (own, new) in self.keyspaces.iter_mut().zip(settings) {
-            own.set_rules(new, newest, &mut self.out);
+            own.set_rules(new, &mut self.out);
         }
         Ok(())
     }

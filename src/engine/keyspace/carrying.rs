@@ -69,7 +69,7 @@ impl Keyspace {
         self.restore_levels();
         self.restore_candidates(window);
         self.restore_shards(window);
-        self.judge_heads(self.head_from(), out);
+        self.judge_heads(out);
         Ok(())
     }
 

@@ -82,7 +82,8 @@ impl Keyspace {
     }
 
     /// Thresholds are new: everybody is judged again on the newest windows.
-    pub(super) fn judge_heads(&mut self, at: EventTime, out: &mut Outbox) {
+    pub(super) fn judge_heads(&mut self, out: &mut Outbox) {
+        let at = time(self.timeline.head_from_ms());
         for key in 0..self.candidates.len() {
             self.look_at_key(key, at, out);
         }

@@ -94,7 +94,7 @@ impl Keyspace {
         self.set_levels(bases, shard_bases);
         let room = self.candidates.len() < self.settings.counting.max_candidates / 4 * 3;
         self.open_admission(room);
-        self.judge_heads(self.head_from(), out);
+        self.judge_heads(out);
     }
 
     pub(super) fn open_admission(&mut self, has_room: bool) {

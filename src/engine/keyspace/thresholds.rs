@@ -6,7 +6,7 @@ use super::super::settings::KeyspaceSettings;
 use super::super::sketch::median_bounds;
 use super::super::window::{Facts, MAX_WINDOWS, window_ending_at};
 use super::counting::{Keyspace, MIN_SHARDS};
-use crate::units::{Estimate, EventTime};
+use crate::units::Estimate;
 
 /// The last pane of the window to look at; none for a window that has not moved.
 type Ends = [Option<i64>; MAX_WINDOWS];
@@ -93,7 +93,7 @@ impl Keyspace {
     }
 
     /// Other rules from now on. What is counted stays; everybody is judged anew at once.
-    pub(crate) fn set_rules(&mut self, settings: &KeyspaceSettings, newest: EventTime, out: &mut Outbox) {
+    pub(crate) fn set_rules(&mut self, settings: &KeyspaceSettings, out: &mut Outbox) {
         if *settings == self.settings {
             return;
         }
@@ -114,7 +114,7 @@ impl Keyspace {
             shard.tally.heat.rules_changed(shard_levels, &seen);
         }
         if self.timeline.started() {
-            self.judge_heads(newest, out);
+            self.judge_heads(out);
         } else {
             // Planned keys and declared shards are there before the first event: they are judged when it comes.
             self.candidates.iter_mut().for_each(|candidate| candidate.tally.set_wake([0; MAX_WINDOWS]));
