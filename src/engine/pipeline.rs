@@ -1,5 +1,6 @@
 //! The engine: events, progress and ticks in; verdicts out.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::keyspace::{Keyspace, RestoreError};
@@ -65,7 +66,7 @@ impl Engine {
         event: &AccessEvent<'_>,
         now: EventTime,
     ) -> Result<(), Refusal> {
-        if !self.is_steady(partition, event, now) {
+        if !self.steady(partition, now).contains(&event.time) {
             self.accept(partition, event, now)?;
         }
         self.count(std::slice::from_ref(event));
@@ -84,8 +85,8 @@ impl Engine {
     ) {
         let mut rest = events;
         while let Some(event) = rest.first() {
-            let some = rest.iter().take(TOGETHER);
-            let steady = some.take_while(|event| self.is_steady(partition, event, now)).count();
+            let times = self.steady(partition, now);
+            let steady = rest.iter().take(TOGETHER).take_while(|event| times.contains(&event.time)).count();
             let number = if steady > 0 {
                 steady
             } else {
@@ -102,10 +103,13 @@ impl Engine {
         }
     }
 
-    /// True when an event moves no event time and belongs to the open pane of every keyspace.
+    /// Events of the partition with these times move no event time and belong to the open pane of every keyspace.
     #[inline]
-    fn is_steady(&self, partition: Partition, event: &AccessEvent<'_>, now: EventTime) -> bool {
-        event.time >= self.open_from && self.time.is_steady(partition, event.time, now)
+    fn steady(&self, partition: Partition, now: EventTime) -> RangeInclusive<EventTime> {
+        match self.time.steady_until(partition, now) {
+            Some(until) => self.open_from..=until,
+            None => EventTime::MAX..=EventTime::MIN,
+        }
     }
 
     /// Counts events to which event time has gone on.

@@ -150,7 +150,7 @@ impl Keyspace {
         }
         for (place, event) in events.iter().enumerate().take(sketched.len()) {
             if let Some(key) = event.keys.get(self.number) {
-                self.look_at_event(key, event, &sketched[place..], newest, out);
+                self.look_at_event(key, event, &sketched, place, newest, out);
             }
         }
         self.sketched = sketched;
@@ -163,14 +163,15 @@ impl Keyspace {
         key: &[u8],
         event: &AccessEvent<'_>,
         sketched: &[Sketched],
+        place: usize,
         newest: EventTime,
         out: &mut Outbox,
     ) {
-        let [Sketched { hash, estimates, compared }, after @ ..] = sketched else { return };
-        let (hash, estimates, time_ms) = (*hash, *estimates, event.time.as_millis());
+        let Some(&Sketched { hash, estimates, compared }) = sketched.get(place) else { return };
+        let time_ms = event.time.as_millis();
         let shard = self.shards.see(event.shard, time_ms, &self.timeline);
         let mut slot = self.candidates.find(hash, key);
-        if *compared {
+        if compared {
             self.head_events[0] += 1;
             self.head_events[1] += u64::from(self.timeline.has_long());
             let first_s = self.first_second(hash, time_ms);
@@ -183,15 +184,18 @@ impl Keyspace {
             match slot.map(|at| (at, self.candidates.add_open(at))) {
                 Some((at, true)) => self.look_at_key(at, newest, out),
                 None if self.admission.may_admit(estimates, [true; MAX_WINDOWS]) => {
-                    let later = after.iter().filter(|later| later.compared && later.hash == hash).count() as u64;
+                    let after = sketched.iter().skip(place + 1);
+                    let later = after.filter(|later| later.compared && later.hash == hash).count() as u64;
                     let applicant = Applicant { key, hash, estimates, counted: [true; MAX_WINDOWS], later };
                     slot = self.admit_if_due(&applicant, newest, out);
                 }
                 _ => {}
             }
         }
-        if let Some(candidate) = slot.and_then(|at| self.candidates.get_mut(at)) {
-            candidate.note_open(self.timeline.generation(), &request(event, &self.shards, shard));
+        if let Some(candidate) = slot.and_then(|at| self.candidates.get_mut(at))
+            && candidate.note_open(event.operation, event.weight)
+        {
+            candidate.look(self.timeline.generation(), &request(event, &self.shards, shard));
         }
     }
 
@@ -253,9 +257,10 @@ impl Keyspace {
                 _ => {}
             }
         }
-        if let Some(candidate) = slot.and_then(|at| self.candidates.get_mut(at)) {
-            let request = request(event, &self.shards, shard);
-            candidate.note_late(&self.timeline, &place, self.timeline.generation(), &request);
+        if let Some(candidate) = slot.and_then(|at| self.candidates.get_mut(at))
+            && candidate.note_late(&self.timeline, &place, event.operation, event.weight)
+        {
+            candidate.look(self.timeline.generation(), &request(event, &self.shards, shard));
         }
     }
 
@@ -344,7 +349,6 @@ struct Applicant<'a> {
 fn request<'a>(event: &'a AccessEvent<'_>, shards: &'a Shards, shard: Option<usize>) -> Request<'a> {
     Request {
         operation: event.operation,
-        weight: event.weight,
         shard: shard.and_then(|at| shards.name(at)),
         caller: event.caller,
         id: event.request_id,

@@ -100,8 +100,11 @@ impl CountMin {
             long = long.min(high(*cell));
         };
         if let Some((factors, width_log2)) = self.rows.usual() {
-            // Rows as slices of a known number and length: the loop is unrolled and its four misses overlap.
-            for (row, factor) in self.totals.chunks_exact_mut(1 << width_log2).zip(factors) {
+            // Four rows, known as such: the loop is unrolled and its four misses overlap.
+            let (first, rest) = self.totals.split_at_mut(1 << width_log2);
+            let (second, rest) = rest.split_at_mut(1 << width_log2);
+            let (third, fourth) = rest.split_at_mut(1 << width_log2);
+            for (row, factor) in [first, second, third, fourth].into_iter().zip(factors) {
                 if let Some(cell) = row.get_mut(as_index(hash.wrapping_mul(factor) >> (64 - width_log2))) {
                     add(cell);
                 }

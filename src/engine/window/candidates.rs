@@ -89,22 +89,25 @@ impl Candidate {
         }
     }
 
-    /// Notes what an event of the open pane did, whether or not it is compared.
+    /// Notes what an event of the open pane did, whether or not it is compared; true when the detail is to look at it.
     #[inline]
-    pub(crate) fn note_open(&mut self, generation: i64, request: &Request<'_>) {
-        self.open.add(request);
-        self.note_detail(generation, request);
+    pub(crate) fn note_open(&mut self, operation: Operation, weight: u64) -> bool {
+        self.open.add(operation, weight);
+        self.is_looked_at()
     }
 
+    /// True when the detail is to look at this event.
     #[inline]
-    fn note_detail(&mut self, generation: i64, request: &Request<'_>) {
-        if self.wait > 0 {
-            self.wait -= 1;
-            if self.wait == 0
-                && let Some(detail) = &mut self.detail
-            {
-                self.wait = detail.add(generation, request);
-            }
+    fn is_looked_at(&mut self) -> bool {
+        let is_due = self.wait == 1;
+        self.wait = self.wait.saturating_sub(1);
+        is_due
+    }
+
+    /// The detail looks at an event.
+    pub(crate) fn look(&mut self, generation: i64, request: &Request<'_>) {
+        if let Some(detail) = &mut self.detail {
+            self.wait = detail.add(generation, request);
         }
     }
 
@@ -119,15 +122,15 @@ impl Candidate {
         self.detail = detail;
     }
 
-    /// Notes what an event of a closed pane did.
-    pub(crate) fn note_late(&mut self, timeline: &Timeline, place: &Place, generation: i64, request: &Request<'_>) {
+    /// Notes what an event of a closed pane did; true when the detail is to look at it.
+    pub(crate) fn note_late(&mut self, timeline: &Timeline, place: &Place, operation: Operation, weight: u64) -> bool {
         let longest = timeline.windows().saturating_sub(1);
         if place.counted[longest]
             && let Some(pane) = self.requests.get_mut(timeline.ring_slot(longest, place.panes[longest]))
         {
-            pane.add(request);
+            pane.add(operation, weight);
         }
-        self.note_detail(generation, request);
+        self.is_looked_at()
     }
 
     /// Writes the open pane's events into the rings. Call before the timeline opens the next pane.
@@ -201,10 +204,10 @@ struct Requests {
 
 impl Requests {
     #[inline]
-    fn add(&mut self, request: &Request<'_>) {
-        let count = &mut self.operations[operation_slot(request.operation)];
+    fn add(&mut self, operation: Operation, weight: u64) {
+        let count = &mut self.operations[operation_slot(operation)];
         *count = count.saturating_add(1);
-        self.weight = self.weight.saturating_add(request.weight);
+        self.weight = self.weight.saturating_add(weight);
     }
 
     fn merge(&mut self, other: &Self) {
@@ -278,9 +281,10 @@ impl Candidates {
     /// The place of a key in the list.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        if !self.seen.may_have(hash) {
-            return None;
-        }
+        if self.seen.may_have(hash) { self.look_up(hash, key) } else { None }
+    }
+
+    fn look_up(&self, hash: u64, key: &[u8]) -> Option<usize> {
         let is_key = |at: usize| self.all.get(at).is_some_and(|candidate| candidate.is(key));
         self.index.find(hash, |entry| entry.0 == hash && is_key(entry.1)).map(|entry| entry.1)
     }

@@ -25,8 +25,6 @@ pub(crate) const MAX_CALLER_BYTES: usize = 128;
 pub(crate) struct Request<'a> {
     /// What it did.
     pub(crate) operation: Operation,
-    /// How much it counts for in weighted measures.
-    pub(crate) weight: u64,
     /// The shard's name as it is known, with its hash.
     pub(crate) shard: Option<(u64, &'a Arc<[u8]>)>,
     /// Empty when unknown.
@@ -152,7 +150,7 @@ mod tests {
     use crate::protocol::Layout;
 
     fn request<'a>(caller: &'a [u8], id: &'a [u8]) -> Request<'a> {
-        Request { operation: Operation::Write, weight: 1, shard: None, caller, id }
+        Request { operation: Operation::Write, shard: None, caller, id }
     }
 
     #[test]

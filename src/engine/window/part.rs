@@ -72,14 +72,12 @@ impl Part {
         }
     }
 
-    /// True when an event of this time, accepted now, would change nothing.
+    /// Up to this time an event that is accepted now would change nothing.
     #[inline]
-    pub(super) fn is_steady(&self, time: EventTime, now: EventTime) -> bool {
-        self.heard == Some(now)
-            && self.newest >= Some(time)
-            && self.held.is_none()
-            && !(self.idle || self.is_new)
-            && self.is_counted()
+    pub(super) fn steady_until(&self, now: EventTime) -> Option<EventTime> {
+        let is_steady =
+            self.heard == Some(now) && self.held.is_none() && !(self.idle || self.is_new) && self.is_counted();
+        self.newest.filter(|_| is_steady)
     }
 
     /// How far it is, by everything that was read of it; none before the first event.

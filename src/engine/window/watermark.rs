@@ -69,12 +69,12 @@ impl Watermark {
         time > now.max(self.latest).saturating_add(self.settings.max_ahead)
     }
 
-    /// True when accepting an event of this time would change nothing: it is of the same partition as the last one, no newer than
-    /// that partition is, and the clock has not moved.
+    /// Up to this time accepting an event of the partition would change nothing: it is the partition of the last event, the event is
+    /// no newer than that one was, and the clock has not moved. None where any event may change something.
     #[inline]
-    pub(crate) fn is_steady(&self, partition: Partition, time: EventTime, now: EventTime) -> bool {
-        self.now == now
-            && self.parts.get(self.last).is_some_and(|part| part.partition == partition && part.is_steady(time, now))
+    pub(crate) fn steady_until(&self, partition: Partition, now: EventTime) -> Option<EventTime> {
+        let part = self.parts.get(self.last).filter(|part| self.now == now && part.partition == partition)?;
+        part.steady_until(now)
     }
 
     /// Takes the time of an accepted event. True when the partition is new, or has come back after it was given up.
