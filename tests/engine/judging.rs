@@ -72,6 +72,7 @@ proptest! {
         for op in plain(&bytes) {
             let before = world.verdicts.len();
             world.step(&op);
+            let is_last = |request: &crate::operations::Request| matches!(&op, Op::Request(_, last) if last == request);
             for verdict in world.verdicts[before..].iter().filter(|verdict| verdict.change == Change::Hot) {
                 let Subject::Key(key) = &verdict.subject else { continue };
                 // It was proved for the window that ended then, or a little before where something later was said already.
@@ -79,7 +80,10 @@ proptest! {
                 let told_ms = verdict.at.as_millis() - at(0).as_millis();
                 let held = (0..80).any(|half_panes| {
                     let ms = told_ms - half_panes * 500;
-                    let all = world.in_window(window, ms).count();
+                    // A pane is judged when it opens, before the request that opened it is counted.
+                    let others = |request: &&crate::operations::Request| request.key != number(key) && is_last(request);
+                    let opened = world.in_window(window, ms).filter(others).count().min(1);
+                    let all = world.in_window(window, ms).count() - opened;
                     let own = world.in_window(window, ms).filter(|request| request.key == number(key)).count();
                     own >= 4 && 10 * own >= 3 * all
                 });

@@ -1,5 +1,7 @@
 //! Counts of all keys: two rings of panes under one count-min table, with a sample of keys in each pane.
 
+use std::collections::VecDeque;
+
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -105,7 +107,12 @@ pub(crate) struct KeyCounts {
     /// Panes that closed with more names than they list, or got them later.
     unlisted: u64,
     scratch: HashTable<(u64, u64)>,
+    /// What was known of the last windows, by their last pane and number of events.
+    remembered: [VecDeque<(i64, u64, Facts)>; MAX_WINDOWS],
 }
+
+/// Windows whose facts are remembered: a window is looked at when its last pane closes and again when the watermark passes it.
+const REMEMBERED: usize = 32;
 
 impl KeyCounts {
     /// Empty rings for the timeline.
@@ -115,7 +122,13 @@ impl KeyCounts {
             (0..panes).map(|_| Pane::new(settings.listed())).collect()
         };
         let rows = Rows::new(settings.depth, settings.width_log2, settings.seed);
-        Self { sketch: CountMin::new(rows), rings: [ring(0), ring(1)], unlisted: 0, scratch: HashTable::new() }
+        Self {
+            sketch: CountMin::new(rows),
+            rings: [ring(0), ring(1)],
+            unlisted: 0,
+            scratch: HashTable::new(),
+            remembered: Default::default(),
+        }
     }
 
     /// The most bytes that this structure takes.
@@ -255,15 +268,28 @@ impl KeyCounts {
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
+        self.remembered.iter_mut().for_each(VecDeque::clear);
         self.sketch.clear();
         self.rings.iter_mut().flatten().for_each(Pane::clear);
     }
 
     /// Number of keys and their median over closed panes.
     pub(crate) fn facts(&mut self, timeline: &Timeline, window: usize, from: i64, to: i64) -> Facts {
-        let Some(ring) = self.rings.get(window) else { return Facts::default() };
+        // Panes only ever gain events: with as many as before the window is as it was.
+        let events = self.events(timeline, window, from, to);
+        let (Some(ring), Some(remembered)) = (self.rings.get(window), self.remembered.get_mut(window)) else {
+            return Facts::default();
+        };
+        if let Some((.., facts)) = remembered.iter().find(|entry| (entry.0, entry.1) == (to, events)) {
+            return *facts;
+        }
         let panes = (from..=to).filter_map(|pane| ring.get(timeline.ring_slot(window, pane)));
-        facts_of(panes, &mut self.scratch)
+        let facts = facts_of(panes, &mut self.scratch);
+        if remembered.len() == REMEMBERED {
+            remembered.pop_front();
+        }
+        remembered.push_back((to, events, facts));
+        facts
     }
 
     /// Number of keys and their median in the newest window, the open pane included.
