@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::sketch::key_hash;
 use super::super::verdict::BUCKET_COUNTERS;
 use super::frequent::{Frequent, copy_name, ranked};
-use super::sampler::Sampler;
+use super::sampler::Generations;
 use crate::input::Operation;
 use crate::protocol::{bucket_hash, plan_seed};
 use crate::units::Estimate;
@@ -43,8 +43,8 @@ struct Generation {
     events: u64,
 }
 
-impl Generation {
-    fn new() -> Self {
+impl Default for Generation {
+    fn default() -> Self {
         Self {
             shards: Frequent::new(),
             callers: Frequent::new(),
@@ -60,10 +60,7 @@ impl Generation {
 pub(crate) struct Detail {
     /// Seed of the key's own plans.
     seed: u64,
-    sampler: Sampler,
-    generation: i64,
-    current: Generation,
-    previous: Generation,
+    generations: Generations<Generation>,
 }
 
 impl Detail {
@@ -78,15 +75,14 @@ impl Detail {
     /// Nothing known yet.
     pub(crate) fn new(key: &[u8], keyspace_seed: u64, generation: i64) -> Self {
         let seed = plan_seed(key, keyspace_seed);
-        let sampler = Sampler::new(seed);
-        Self { seed, sampler, generation, current: Generation::new(), previous: Generation::new() }
+        Self { seed, generations: Generations::new(seed, generation) }
     }
 
     /// Counts one request; gives the distance to the next event to be counted. `generation` is the number of the longest window's
     /// length that event time is in.
     pub(crate) fn add(&mut self, generation: i64, request: &Request<'_>) -> u32 {
-        self.turn_to(generation);
-        let current = &mut self.current;
+        self.generations.turn_to(generation);
+        let current = &mut self.generations.current;
         current.events += 1;
         if let Some((hash, name)) = request.shard {
             current.shards.add(MAX_KEY_SHARDS, hash, |own| own.clone_from(name));
@@ -103,44 +99,36 @@ impl Detail {
             let bucket = usize::from(bucket_hash(request.id, self.seed).to_le_bytes()[0]);
             current.buckets[bucket] = current.buckets[bucket].saturating_add(1);
         }
-        self.sampler.next()
-    }
-
-    fn turn_to(&mut self, generation: i64) {
-        if generation <= self.generation {
-            return;
-        }
-        let old = std::mem::replace(&mut self.current, Generation::new());
-        self.previous = if generation == self.generation + 1 { old } else { Generation::new() };
-        self.generation = generation;
-        self.sampler.restart();
+        self.generations.next()
     }
 
     /// Events that were looked at: all other numbers are of these.
     pub(crate) const fn events(&self) -> u64 {
-        self.current.events + self.previous.events
+        self.generations.current.events + self.generations.previous.events
     }
 
     /// Shards, the busiest first.
     pub(crate) fn shards(&self) -> Vec<(Arc<[u8]>, Estimate)> {
-        ranked([&self.current.shards, &self.previous.shards], MAX_KEY_SHARDS)
+        ranked([&self.generations.current.shards, &self.generations.previous.shards], MAX_KEY_SHARDS)
     }
 
     /// Callers, the busiest first.
     pub(crate) fn callers(&self) -> Vec<(Arc<[u8]>, Estimate)> {
-        ranked([&self.current.callers, &self.previous.callers], MAX_KEY_CALLERS)
+        ranked([&self.generations.current.callers, &self.generations.previous.callers], MAX_KEY_CALLERS)
     }
 
     /// Events by the low 8 bits of the bucket hash.
     pub(crate) fn buckets(&self) -> Box<[u32; BUCKET_COUNTERS]> {
-        let mut sum = self.current.buckets.clone();
-        sum.iter_mut().zip(self.previous.buckets.iter()).for_each(|(sum, more)| *sum = sum.saturating_add(*more));
+        let mut sum = self.generations.current.buckets.clone();
+        sum.iter_mut()
+            .zip(self.generations.previous.buckets.iter())
+            .for_each(|(sum, more)| *sum = sum.saturating_add(*more));
         sum
     }
 
     /// Events that could be split and have no request id.
     pub(crate) const fn without_request_id(&self) -> u64 {
-        self.current.without_request_id + self.previous.without_request_id
+        self.generations.current.without_request_id + self.generations.previous.without_request_id
     }
 }
 

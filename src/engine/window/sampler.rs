@@ -3,7 +3,7 @@
 /// Which events of a busy stream are looked at closely: all of the first [`ALL_OF`] a generation, then every second of as many,
 /// every fourth, and so on, each picked by chance at the same mean distance, so that no rhythm of the stream is followed.
 #[derive(Debug, Clone)]
-pub(super) struct Sampler {
+struct Sampler {
     state: u64,
     taken: u32,
     /// The mean distance is `2^doublings` events.
@@ -17,17 +17,17 @@ const MAX_DOUBLINGS: u32 = 20;
 
 impl Sampler {
     /// Every event is looked at first.
-    pub(super) const fn new(seed: u64) -> Self {
+    const fn new(seed: u64) -> Self {
         Self { state: seed, taken: 0, doublings: 0 }
     }
 
     /// A new generation begins.
-    pub(super) const fn restart(&mut self) {
+    const fn restart(&mut self) {
         (self.taken, self.doublings) = (0, 0);
     }
 
     /// Notes that an event was looked at; gives the distance to the next one.
-    pub(super) fn next(&mut self) -> u32 {
+    fn next(&mut self) -> u32 {
         self.taken += 1;
         if self.taken >= ALL_OF && self.doublings < MAX_DOUBLINGS {
             (self.taken, self.doublings) = (0, self.doublings + 1);
@@ -39,5 +39,39 @@ impl Sampler {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let high = self.state >> (63 - self.doublings);
         u32::try_from(high).unwrap_or(u32::MAX).max(1)
+    }
+}
+
+/// Counters of the sampled events of two generations, each as long as the longest window: the answer covers the last one to two of
+/// them.
+#[derive(Debug, Clone)]
+pub(super) struct Generations<T> {
+    sampler: Sampler,
+    number: i64,
+    pub(super) current: T,
+    pub(super) previous: T,
+}
+
+impl<T: Default> Generations<T> {
+    /// Nothing counted, in this generation.
+    pub(super) fn new(seed: u64, number: i64) -> Self {
+        Self { sampler: Sampler::new(seed), number, current: T::default(), previous: T::default() }
+    }
+
+    /// Event time is in this generation; an earlier one changes nothing.
+    #[inline]
+    pub(super) fn turn_to(&mut self, number: i64) {
+        if number > self.number {
+            let old = std::mem::take(&mut self.current);
+            self.previous = if number == self.number + 1 { old } else { T::default() };
+            self.number = number;
+            self.sampler.restart();
+        }
+    }
+
+    /// Notes that an event was looked at; gives the distance to the next one.
+    #[inline]
+    pub(super) fn next(&mut self) -> u32 {
+        self.sampler.next()
     }
 }

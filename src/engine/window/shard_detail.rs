@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::frequent::{Frequent, copy_name, ranked};
-use super::sampler::Sampler;
+use super::sampler::Generations;
 use crate::input::DEFAULT_MAX_KEY_BYTES;
 use crate::units::Estimate;
 
@@ -22,8 +22,8 @@ struct Generation {
     fresh: u64,
 }
 
-impl Generation {
-    const fn new() -> Self {
+impl Default for Generation {
+    fn default() -> Self {
         Self { keys: Frequent::new(), events: 0, dated: 0, fresh: 0 }
     }
 }
@@ -32,10 +32,7 @@ impl Generation {
 #[derive(Debug, Clone)]
 pub(crate) struct ShardDetail {
     wait: u32,
-    sampler: Sampler,
-    generation: i64,
-    current: Generation,
-    previous: Generation,
+    generations: Generations<Generation>,
 }
 
 impl ShardDetail {
@@ -45,51 +42,39 @@ impl ShardDetail {
 
     /// Nothing known yet.
     pub(crate) fn new(seed: u64, generation: i64) -> Self {
-        Self {
-            wait: 1,
-            sampler: Sampler::new(seed),
-            generation,
-            current: Generation::new(),
-            previous: Generation::new(),
-        }
+        Self { wait: 1, generations: Generations::new(seed, generation) }
     }
 
     /// Notes one event of the shard. `generation` is the number of the longest window's length that event time is in; `is_fresh` says
     /// whether the key was first seen less than a longest window ago, where that is known.
     pub(crate) fn add(&mut self, generation: i64, hash: u64, key: &[u8], is_fresh: Option<bool>) {
-        if generation > self.generation {
-            self.turn_to(generation);
-        }
-        let current = &mut self.current;
+        self.generations.turn_to(generation);
+        let current = &mut self.generations.current;
         current.dated += u64::from(is_fresh.is_some());
         current.fresh += u64::from(is_fresh == Some(true));
         self.wait -= 1;
         if self.wait == 0 {
             current.events += 1;
             current.keys.add(MAX_SHARD_KEYS, hash, |own| copy_name(own, key, usize::MAX));
-            self.wait = self.sampler.next();
+            self.wait = self.generations.next();
         }
-    }
-
-    fn turn_to(&mut self, generation: i64) {
-        let old = std::mem::replace(&mut self.current, Generation::new());
-        self.previous = if generation == self.generation + 1 { old } else { Generation::new() };
-        self.generation = generation;
-        self.sampler.restart();
     }
 
     /// Events that were looked at: those of keys are of these.
     pub(crate) const fn events(&self) -> u64 {
-        self.current.events + self.previous.events
+        self.generations.current.events + self.generations.previous.events
     }
 
     /// Keys, the busiest first.
     pub(crate) fn keys(&self) -> Vec<(Arc<[u8]>, Estimate)> {
-        ranked([&self.current.keys, &self.previous.keys], MAX_SHARD_KEYS)
+        ranked([&self.generations.current.keys, &self.generations.previous.keys], MAX_SHARD_KEYS)
     }
 
     /// Events of keys whose first event is known, and of these the events of new keys.
     pub(crate) const fn front(&self) -> (u64, u64) {
-        (self.current.dated + self.previous.dated, self.current.fresh + self.previous.fresh)
+        (
+            self.generations.current.dated + self.generations.previous.dated,
+            self.generations.current.fresh + self.generations.previous.fresh,
+        )
     }
 }
