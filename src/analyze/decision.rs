@@ -7,7 +7,7 @@ use base64::Engine as _;
 use serde::Serialize;
 
 use crate::engine::{Change, KeyProfile, Profile, ShardCause, ShardProfile, Subject, Verdict};
-use crate::plan::Operation;
+use crate::plan::{MapperCheck, Operation};
 use crate::protocol::{Evidence, Layout, PlanKey};
 use crate::units::{Estimate, EventTime, Share, ShareBounds};
 
@@ -335,4 +335,32 @@ pub struct KeyspaceSummary {
     pub recall_above: Option<u64>,
     /// Verdicts that were lost because more came at once than are kept.
     pub verdicts_cut: u64,
+    /// Where a mapper is declared: whether events were where it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mapper: Option<MapperSummary>,
+}
+
+/// A declared mapper, held against where events were served.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MapperSummary {
+    /// Events that were looked at.
+    pub checked: u64,
+    /// Of these, those that were served elsewhere than it says.
+    pub elsewhere: u64,
+    /// Share of those among the last that were looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mismatch: Option<f64>,
+    /// `unchecked`, `confirmed` or `refuted`: by a refuted mapper nothing is placed.
+    pub trust: &'static str,
+}
+
+impl MapperSummary {
+    pub(super) fn of(check: &MapperCheck) -> Self {
+        Self {
+            checked: check.checked(),
+            elsewhere: check.elsewhere(),
+            mismatch: check.share(),
+            trust: check.trust().label(),
+        }
+    }
 }

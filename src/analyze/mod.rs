@@ -7,6 +7,8 @@ mod look_ahead;
 mod paper_topic;
 mod replay;
 
-pub use decision::{Behind, Decision, KeyBehind, KeyspaceSummary, MAX_LISTED, PartOf, ShardBehind, Summary};
+pub use decision::{
+    Behind, Decision, KeyBehind, KeyspaceSummary, MAX_LISTED, MapperSummary, PartOf, ShardBehind, Summary,
+};
 pub use look_ahead::LOOK_AHEAD;
 pub use replay::{MAX_FLAGGED, Replay, ReplaySettings};

@@ -1,7 +1,7 @@
 //! A plan topic on paper: what is decided is accepted at once, and routers and owners answer at once, as in a world without delays.
 
 use crate::engine::{HotKey, ShardLoad};
-use crate::plan::{Operation, World};
+use crate::plan::{MapperTrust, Operation, World};
 use crate::protocol::{
     AckTable, AckTopicKey, Applied, BackfillReport, Claim, KeyField, LogRecord, Nonce, PlanEntry, PlanKey, PlanTable,
     PlanTopicKey, RecordHeaders, RecordKind, RetiredReport, RouterAck, SCHEMA, State, Version,
@@ -27,6 +27,7 @@ pub(super) struct PaperTopic {
 pub(super) struct Seen<'a> {
     pub(super) hot: &'a [HotKey],
     pub(super) shards: &'a [Vec<ShardLoad>],
+    pub(super) mappers: &'a [MapperTrust],
     pub(super) condition: crate::engine::Condition,
     pub(super) config_hash: &'a str,
     pub(super) end_offsets: &'a std::collections::BTreeMap<crate::units::Partition, Offset>,
@@ -37,6 +38,7 @@ impl PaperTopic {
         World {
             hot: seen.hot,
             shards: seen.shards,
+            mappers: seen.mappers,
             condition: seen.condition,
             table: &self.table,
             acks: &self.acks,

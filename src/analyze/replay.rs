@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::decision::{Decision, KeyspaceSummary, Summary};
+use super::decision::{Decision, KeyspaceSummary, MapperSummary, Summary};
 use super::look_ahead::LookAhead;
 use super::paper_topic::{PaperTopic, Seen};
 use crate::engine::{Change, Engine, EngineSettings, Subject, Verdict};
 use crate::input::{Decoder, InputSettings, Refusal};
-use crate::plan::{BudgetSettings, Mode, PlanSettings, Planner, ProtocolSettings};
+use crate::plan::{BudgetSettings, MapperCheck, MapperTrust, Mode, PlanSettings, Planner, ProtocolSettings};
 use crate::units::{Estimate, EventTime, Offset, Partition, Span};
 
 /// The most keys a keyspace of which is remembered that they were hot or suspect.
@@ -66,6 +66,8 @@ struct Planning {
 struct Keyspace {
     name: String,
     windows: usize,
+    /// Holds the declared mapper against where events were served.
+    mapper: Option<MapperCheck>,
     /// Each key that was ever suspect or hot; true when hot.
     flagged: HashMap<Arc<[u8]>, bool>,
     flagged_cut: u64,
@@ -79,10 +81,17 @@ impl Replay {
         let keyspace = |settings: &crate::engine::KeyspaceSettings| Keyspace {
             name: settings.name.clone(),
             windows: settings.windows.len(),
+            mapper: None,
             flagged: HashMap::new(),
             flagged_cut: 0,
             without_key: 0,
         };
+        let mut keyspaces: Vec<Keyspace> = settings.engine.keyspaces.iter().map(keyspace).collect();
+        for (keyspace, plan) in keyspaces.iter_mut().zip(&settings.plans) {
+            keyspace.mapper = plan.mapper.clone().map(MapperCheck::new);
+            // Before the first decision no key has a plan.
+            keyspace.leave_out(&[]);
+        }
         let plans = settings.plans.iter().any(|plan| plan.mode != Mode::Observe);
         let planning = plans.then(|| Planning {
             planner: Planner::new(settings.plans, settings.budget, settings.protocol),
@@ -93,7 +102,7 @@ impl Replay {
         Self {
             decoder: Decoder::new(&settings.input),
             ahead: LookAhead::new(settings.engine.time.disorder),
-            keyspaces: settings.engine.keyspaces.iter().map(keyspace).collect(),
+            keyspaces,
             engine: Engine::new(settings.engine),
             planning,
             decisions: VecDeque::new(),
@@ -158,7 +167,11 @@ impl Replay {
                 self.first = self.first.or(Some(event.time));
                 self.newest = self.newest.max(Some(event.time));
                 for (index, keyspace) in self.keyspaces.iter_mut().enumerate() {
-                    keyspace.without_key += u64::from(event.keys.get(index).is_none());
+                    match (event.keys.get(index), &mut keyspace.mapper) {
+                        (None, _) => keyspace.without_key += 1,
+                        (Some(key), Some(mapper)) => mapper.see(key, event.shard),
+                        (Some(_), None) => {}
+                    }
                 }
             }
             Err(refusal) => self.refuse(refusal),
@@ -189,11 +202,15 @@ impl Replay {
         let longest = |keyspace: usize| self.keyspaces.get(keyspace).map_or(0, |known| known.windows.saturating_sub(1));
         let shards: Vec<_> =
             keyspaces.clone().map(|keyspace| self.engine.shard_loads(keyspace, longest(keyspace))).collect();
+        let trust =
+            |keyspace: &Keyspace| keyspace.mapper.as_ref().map_or_else(MapperTrust::default, MapperCheck::trust);
+        let mappers: Vec<MapperTrust> = self.keyspaces.iter().map(trust).collect();
         let end_offsets = BTreeMap::from([(PARTITION, Offset(i64::try_from(self.counted).unwrap_or(i64::MAX)))]);
         for _ in 0..MAX_OPERATIONS {
             let seen = Seen {
                 hot: &hot,
                 shards: &shards,
+                mappers: &mappers,
                 condition: self.engine.condition(),
                 config_hash: &planning.config_hash,
                 end_offsets: &end_offsets,
@@ -205,10 +222,11 @@ impl Replay {
             }
             self.decisions.push_back(Decision::of_operation(operation, now));
         }
-        for (index, keyspace) in self.keyspaces.iter().enumerate() {
+        for (index, keyspace) in self.keyspaces.iter_mut().enumerate() {
             let of_keyspace = planning.topic.planned().filter(|key| key.keyspace == keyspace.name);
             let planned: Vec<Arc<[u8]>> = of_keyspace.map(|key| Arc::from(key.key.as_slice())).collect();
             self.engine.protect(index, &planned);
+            keyspace.leave_out(&planned);
         }
     }
 
@@ -248,11 +266,18 @@ impl Replay {
             without_key: known.without_key,
             recall_above: status.recall_above,
             verdicts_cut: status.verdicts_cut,
+            mapper: known.mapper.as_ref().map(MapperSummary::of),
         }
     }
 }
 
 impl Keyspace {
+    fn leave_out(&mut self, planned: &[Arc<[u8]>]) {
+        if let Some(mapper) = &mut self.mapper {
+            mapper.leave_out(planned);
+        }
+    }
+
     fn remember(&mut self, verdict: &Verdict) {
         let Subject::Key(key) = &verdict.subject else { return };
         let hot = match verdict.change {

@@ -8,7 +8,7 @@ use super::check::fault_json;
 use crate::config::{KafkaSettings, KeyLabel, Loaded, Settings, Start};
 use crate::control::TopicSpec;
 use crate::engine::{CountingMode, Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, WindowSettings};
-use crate::plan::{Mapper, MapperKind, Mode, PlanSettings, ShardHash};
+use crate::plan::{Mapper, Mode, PlanSettings};
 use crate::protocol::client::{CONSUMER_PROPERTIES, CONTROL_CONSUMER_PROPERTIES, PRODUCER_PROPERTIES};
 use crate::protocol::{History, Writes};
 use crate::units::Rate;
@@ -275,17 +275,8 @@ fn plan_words(plan: &PlanSettings) -> String {
 }
 
 fn mapper_words(mapper: &Mapper) -> String {
-    let (function, hash) = match mapper.kind {
-        MapperKind::Modulo(hash) => ("modulo", hash),
-        MapperKind::Jump(hash) => ("jump", hash),
-    };
-    let hash = match hash {
-        ShardHash::Murmur2 => "murmur2",
-        ShardHash::Crc32 => "crc32",
-        ShardHash::Fnv1a => "fnv1a",
-        ShardHash::Xxh64 => "xxh64",
-    };
-    format!("placed on {} shards by {hash}, {function}", mapper.shards.len())
+    let hash = mapper.hash_label().map_or_else(String::new, |hash| format!("{hash}, "));
+    format!("placed on {} shards by {hash}{}", mapper.shards().len(), mapper.label())
 }
 
 fn budget_words(settings: &Settings) -> String {

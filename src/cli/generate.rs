@@ -13,7 +13,7 @@ use super::output::Output;
 use super::signals::end_on_signals;
 use crate::config::KafkaSettings;
 use crate::input::parse_time;
-use crate::plan::{Mapper, MapperKind, ShardHash};
+use crate::plan::{MAGLEV_TABLE, Mapper, MapperKind, RingPoints, SLOTS, SeededHash, ShardHash, SlotRange};
 use crate::service::{Clock, Stop};
 use crate::simulate::{EventProducer, HotSpell, Load, LoadSettings, Request};
 use crate::units::{EventTime, Rate, Share, Span};
@@ -93,10 +93,21 @@ pub enum MapperName {
     JumpMurmur2,
     /// Jump consistent hash of xxh64.
     JumpXxh64,
+    /// Rendezvous of xxh64, as the ring of go-redis.
+    RendezvousXxh64,
+    /// A ketama ring of 160 points a shard.
+    RingKetama,
+    /// Multi-probe of SipHash: 21 probes, seeds 1 and 2.
+    MultiProbeSiphash,
+    /// A Maglev table of 65,537 places.
+    Maglev,
+    /// Slots of a Redis cluster, in equal ranges.
+    Slots,
 }
 
 impl MapperName {
-    const fn kind(self) -> MapperKind {
+    /// The function for so many shards, at least one.
+    fn kind(self, shards: u32) -> MapperKind {
         match self {
             Self::ModuloMurmur2 => MapperKind::Modulo(ShardHash::Murmur2),
             Self::ModuloCrc32 => MapperKind::Modulo(ShardHash::Crc32),
@@ -104,8 +115,20 @@ impl MapperName {
             Self::ModuloXxh64 => MapperKind::Modulo(ShardHash::Xxh64),
             Self::JumpMurmur2 => MapperKind::Jump(ShardHash::Murmur2),
             Self::JumpXxh64 => MapperKind::Jump(ShardHash::Xxh64),
+            Self::RendezvousXxh64 => MapperKind::Rendezvous(ShardHash::Xxh64),
+            Self::RingKetama => MapperKind::Ring { hash: RingPoints::Ketama, points: 160 },
+            Self::MultiProbeSiphash => MapperKind::MultiProbe { hash: SeededHash::Siphash, seeds: [1, 2], probes: 21 },
+            Self::Maglev => MapperKind::Maglev { table_size: MAGLEV_TABLE },
+            Self::Slots => MapperKind::Slots((0..shards).filter_map(|shard| equal_part(shard, shards)).collect()),
         }
     }
+}
+
+/// The slots of one of so many shards; none where there are more shards than slots.
+fn equal_part(shard: u32, shards: u32) -> Option<SlotRange> {
+    let begin = |shard: u32| u16::try_from(shard * u32::from(SLOTS) / shards).ok();
+    let (first, next) = (begin(shard)?, begin(shard + 1)?);
+    (first < next).then(|| SlotRange { first, last: next - 1, shard: shard as usize })
 }
 
 /// 2026-01-01T00:00:00Z.
@@ -152,15 +175,16 @@ fn settings(args: &GenerateArgs, clock: &Clock) -> Result<LoadSettings, CommandE
         return Err(CommandError::Usage(format!("{} shards, which should be at most {MAX_SHARDS}", args.shards)));
     }
     let fixed_start = EventTime::from_millis(FIXED_START_MS).ok().filter(|_| args.fast && args.brokers.is_empty());
-    let mapper =
-        Mapper { kind: args.mapper.kind(), shards: (0..args.shards).map(|shard| format!("s{shard}")).collect() };
+    let names = (0..args.shards).map(|shard| format!("s{shard}")).collect();
+    let mapper = (args.shards > 0).then(|| Mapper::new(args.mapper.kind(args.shards), names)).transpose();
+    let mapper = mapper.map_err(|invalid| CommandError::Usage(format!("--mapper with --shards: {invalid}")))?;
     Ok(LoadSettings {
         rate: args.rate,
         keys: args.keys,
         zipf_exponent: args.zipf,
         hot: args.hot.clone(),
         read_share: args.read_share,
-        mapper: (args.shards > 0).then_some(mapper),
+        mapper,
         disorder: args.disorder,
         seed: args.seed,
         start: args.start.or(fixed_start).unwrap_or_else(|| clock.now()),

@@ -2,14 +2,14 @@
 
 use super::events::Fields;
 use super::kind::{Choice, EventRate, KeyBytes, Length, Number, Part, PowerOfTwo, Text, Where, Whole, WindowAndPane};
-use super::placement::{MAX_SHARDS, SHARD, first_twice, mapper};
+use super::placement::{SHARD, mapper};
 use super::rules;
 use super::section::Section;
 use super::seed::Seed;
 use super::windows::{DEFAULT_WINDOWS, MAX_PANES, check_pair};
 use crate::engine::{CountingMode, CountingSettings, HotOn, KeyspaceSettings, TimeSettings, WindowSettings};
 use crate::input::{MAX_KEYSPACES, Template};
-use crate::plan::{Mapper, Mode, PlanSettings};
+use crate::plan::{MAX_SHARDS, Mapper, Mode, PlanSettings, first_twice};
 use crate::protocol::{History, MAX_BUCKETS, Writes};
 use crate::units::{Share, Span};
 
@@ -138,7 +138,7 @@ fn declared_shards(section: &Section<'_, '_>, mapper: Option<&Mapper>) -> Vec<Ve
     if let Some(twice) = first_twice(&names) {
         section.fault("shards", format!("should have no name twice, and has '{twice}'"), "leave one out");
     }
-    names.extend(mapper.iter().flat_map(|mapper| mapper.shards.iter().cloned()));
+    names.extend(mapper.iter().flat_map(|mapper| mapper.shards().iter().cloned()));
     names.sort_unstable();
     names.dedup();
     names.into_iter().map(String::into_bytes).collect()

@@ -212,7 +212,7 @@ fn values_arrive_where_they_belong() {
     let Settings { kafka, input, engine, plans, protocol, observe, .. } = load(EVERYTHING).unwrap().settings;
     assert_eq!(kafka.librdkafka.get("socket.timeout.ms").map(String::as_str), Some("20000"));
     assert_eq!(kafka.security.sasl.unwrap().mechanism, SaslMechanism::ScramSha256);
-    assert_eq!((input.keys.len(), engine.keyspaces.len(), plans.len()), (2, 2, 2));
+    assert_eq!((input.keys.len(), engine.keyspaces.len(), plans.len()), (7, 7, 7));
     let client = &engine.keyspaces[0];
     assert_eq!(
         client.key_rules,
@@ -237,7 +237,7 @@ fn values_arrive_where_they_belong() {
     assert_ne!(client.plan_seed, client.counting.seed);
     assert_ne!(client.counting.seed, engine.keyspaces[1].counting.seed);
     assert_eq!(plans[0].allow, [b"eu:c42".to_vec(), vec![0xff, 0x00, 0xff]]);
-    assert_eq!(plans[1].mapper.as_ref().unwrap().shards, ["s0", "s1", "s2", "s3"]);
+    assert_eq!(plans[1].mapper.as_ref().unwrap().shards(), ["s0", "s1", "s2", "s3"]);
     assert_eq!(engine.keyspaces[1].declared_shards, [b"s0", b"s1", b"s2", b"s3"]);
     assert_eq!(protocol.expect_routers, 12);
     assert_eq!(observe.listen.to_string(), "0.0.0.0:9464");

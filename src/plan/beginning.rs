@@ -155,7 +155,7 @@ impl Beginning<'_> {
             _ => plan_seed(&key.key, settings.seed),
         };
         let (first, prediction) = match hot {
-            Some(hot) => self.placed(key, hot, settings, current, buckets),
+            Some(hot) => self.placed(key, hot, current, buckets),
             None => (current.first(), cooled_prediction()),
         };
         let evidence = match (hot, record) {
@@ -184,21 +184,14 @@ impl Beginning<'_> {
     }
 
     /// Where the buckets go, and what that is expected to do.
-    fn placed(
-        &self,
-        key: &PlanKey,
-        hot: &HotKey,
-        settings: &PlanSettings,
-        current: Layout,
-        buckets: u32,
-    ) -> (u32, Prediction) {
+    fn placed(&self, key: &PlanKey, hot: &HotKey, current: Layout, buckets: u32) -> (u32, Prediction) {
         let load = Load::at_peak(hot);
         let scans = load.scan_share();
         let points: Vec<f64> = load.shares(buckets);
         let shares: Vec<f64> = points.iter().map(|share| share * (1.0 - scans) + scans).collect();
         let own = own_in_window(hot);
         let place = Place {
-            mapper: settings.mapper.as_ref(),
+            mapper: self.view.mapper(hot),
             key: &key.key,
             shares: &shares,
             shards: self.view.shards(hot),

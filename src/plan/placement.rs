@@ -63,9 +63,9 @@ impl Loads {
     fn of(place: &Place<'_>, mapper: &Mapper) -> Self {
         let own_of = |shard: &[u8]| place.own.iter().find(|(name, _)| **name == *shard).map_or(0, |(_, count)| *count);
         let numbers: BTreeMap<&[u8], usize> =
-            mapper.shards.iter().enumerate().map(|(number, name)| (name.as_bytes(), number)).collect();
+            mapper.shards().iter().enumerate().map(|(number, name)| (name.as_bytes(), number)).collect();
         let mut loads =
-            Self { mapped: vec![0.0; mapper.shards.len()], unmapped: 0.0, own: 0.0, total: 0.0, hottest: 0.0 };
+            Self { mapped: vec![0.0; mapper.shards().len()], unmapped: 0.0, own: 0.0, total: 0.0, hottest: 0.0 };
         for shard in place.shards {
             let count = shard.count.upper;
             // The key's counts may come from a slightly other stretch of time; a shard carries at least what the key put on it.
@@ -85,7 +85,7 @@ impl Loads {
 /// Searches `first` for a new layout.
 #[must_use]
 pub fn search(place: &Place<'_>) -> Placement {
-    let Some(mapper) = place.mapper.filter(|mapper| !mapper.shards.is_empty()) else { return unplaced(place) };
+    let Some(mapper) = place.mapper else { return unplaced(place) };
     let loads = Loads::of(place, mapper);
     let buckets = place.shares.len();
     let last = SEARCHED as usize + buckets;
@@ -107,7 +107,7 @@ pub fn search(place: &Place<'_>) -> Placement {
 /// What a layout whose `first` is given already will do: growth and shrinking keep it.
 #[must_use]
 pub fn predict(place: &Place<'_>, layout: Layout) -> Placement {
-    let Some(mapper) = place.mapper.filter(|mapper| !mapper.shards.is_empty()) else {
+    let Some(mapper) = place.mapper else {
         return Placement { first: layout.first(), ..unplaced(place) };
     };
     let loads = Loads::of(place, mapper);
@@ -178,7 +178,7 @@ mod tests {
 
     fn mapper(shards: usize) -> Mapper {
         let shards = (0..shards).map(|number| format!("s{number}")).collect();
-        Mapper { kind: MapperKind::Modulo(ShardHash::Murmur2), shards }
+        Mapper::new(MapperKind::Modulo(ShardHash::Murmur2), shards).unwrap()
     }
 
     fn loads(counts: &[u64]) -> Vec<ShardLoad> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::mapper::{Mapper, MapperTrust};
 use super::settings::{BudgetSettings, Mode, PlanSettings, ProtocolSettings};
 use super::sizing::Load;
 use super::world::World;
@@ -114,6 +115,12 @@ impl<'a> View<'a> {
     /// The load of the known shards of a keyspace.
     pub(super) fn shards(&self, hot: &HotKey) -> &'a [ShardLoad] {
         self.world.shards.get(hot.keyspace).map_or(&[], Vec::as_slice)
+    }
+
+    /// The declared mapper of a hot key's keyspace, unless events are elsewhere than it says.
+    pub(super) fn mapper(&self, hot: &HotKey) -> Option<&'a Mapper> {
+        let refuted = self.world.mappers.get(hot.keyspace) == Some(&MapperTrust::Refuted);
+        self.keyspaces.get(hot.keyspace)?.mapper.as_ref().filter(|_| !refuted)
     }
 
     /// True when the hot key's load, with headroom, would fit in half of the buckets that its writes go to, with room to spare.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::mapper::MapperTrust;
 use crate::engine::{Condition, HotKey, ShardLoad};
 use crate::protocol::{AckTable, PlanTable, Version};
 use crate::units::{Offset, Partition};
@@ -13,6 +14,8 @@ pub struct World<'a> {
     pub hot: &'a [HotKey],
     /// The known shards of each keyspace, by its index, with their load in the longest window.
     pub shards: &'a [Vec<ShardLoad>],
+    /// Whether buckets are placed by the declared mapper of each keyspace, by its index; one that is not listed is.
+    pub mappers: &'a [MapperTrust],
     /// How far the engine's answers can be trusted.
     pub condition: Condition,
     /// The plan topic.

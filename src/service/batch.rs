@@ -1,7 +1,10 @@
 //! A batch of records: decoded, counted, and told of once.
 
+use std::sync::Arc;
+
 use crate::engine::Engine;
 use crate::input::{Decoder, Refusal};
+use crate::plan::{Mapper, MapperCheck};
 use crate::source::{Answer, Record};
 use crate::telemetry::{Events, Telemetry};
 use crate::units::{EventTime, Offset, Partition};
@@ -11,14 +14,33 @@ pub(super) struct Batch {
     records: u64,
     bytes: u64,
     counted: Vec<u64>,
+    /// By keyspace, where a mapper is declared.
+    mappers: Vec<Option<MapperCheck>>,
     refused: [(u64, Partition, Offset); Refusal::ALL.len()],
 }
 
 const NOTHING: (u64, Partition, Offset) = (0, Partition(0), Offset(0));
 
 impl Batch {
-    pub(super) fn new(keyspaces: usize) -> Self {
-        Self { records: 0, bytes: 0, counted: vec![0; keyspaces], refused: [NOTHING; Refusal::ALL.len()] }
+    /// Nothing counted in these keyspaces, each with its declared mapper.
+    pub(super) fn new(mappers: Vec<Option<Mapper>>) -> Self {
+        let mappers: Vec<_> = mappers.into_iter().map(|mapper| mapper.map(MapperCheck::new)).collect();
+        let counted = vec![0; mappers.len()];
+        Self { records: 0, bytes: 0, counted, mappers, refused: [NOTHING; Refusal::ALL.len()] }
+    }
+
+    /// Declared mappers, by keyspace, held against where events were served.
+    pub(super) fn mappers(&self) -> &[Option<MapperCheck>] {
+        &self.mappers
+    }
+
+    /// Keys with a plan, by keyspace: where their requests go is not for the mapper to say.
+    pub(super) fn leave_out(&mut self, planned: &[Vec<Arc<[u8]>>]) {
+        for (mapper, planned) in self.mappers.iter_mut().zip(planned) {
+            if let Some(mapper) = mapper {
+                mapper.leave_out(planned);
+            }
+        }
     }
 
     /// Decodes one record and counts its event, or its refusal, unless it must wait: then it will come again.
@@ -58,8 +80,12 @@ impl Batch {
             return Ok(Answer::MustWait);
         }
         engine.handle_event(record.partition, &event, now)?;
-        for (keyspace, counted) in self.counted.iter_mut().enumerate() {
-            *counted += u64::from(event.keys.get(keyspace).is_some());
+        for ((keyspace, counted), mapper) in self.counted.iter_mut().enumerate().zip(&mut self.mappers) {
+            let Some(key) = event.keys.get(keyspace) else { continue };
+            *counted += 1;
+            if let Some(mapper) = mapper {
+                mapper.see(key, event.shard);
+            }
         }
         Ok(Answer::Taken)
     }

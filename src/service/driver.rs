@@ -11,6 +11,7 @@ use super::view::view_of;
 use crate::engine::{Change, Completeness, Condition, Engine, Progress as ReadProgress};
 use crate::input::Decoder;
 use crate::observe::Readiness;
+use crate::plan::{Mapper, MapperCheck, MapperTrust};
 use crate::source::{Answer, KafkaSource, Progress, Reach, SourceEvent, Watchdog};
 use crate::telemetry::{Events, KafkaErrorClass, Latch, Rebalance, Telemetry};
 use crate::units::{EventTime, Partition, Span};
@@ -44,6 +45,8 @@ pub(super) struct DriverParts {
     pub(super) config_hash: Arc<str>,
     /// Name and number of windows of each keyspace.
     pub(super) keyspaces: Vec<(String, usize)>,
+    /// The declared mapper of each keyspace.
+    pub(super) mappers: Vec<Option<Mapper>>,
     pub(super) stall_timeout: Span,
     pub(super) events: Arc<Events>,
     pub(super) readiness: Arc<Readiness>,
@@ -68,6 +71,8 @@ pub(super) struct Driver {
     watchdog: Watchdog,
     batch: Batch,
     timers: Timers,
+    /// What the log was last told of each keyspace's mapper.
+    trust: Vec<MapperTrust>,
     /// The clock at the last round.
     round_at: EventTime,
     /// Partitions that were lost with the session, until the next assignment.
@@ -94,14 +99,20 @@ fn due(last: &mut Span, every: Span, now: Span) -> bool {
     is_due
 }
 
+/// A keyspace without a mapper has nothing to place by, and nothing to doubt.
+fn trust_of(mapper: &Option<MapperCheck>) -> MapperTrust {
+    mapper.as_ref().map_or_else(MapperTrust::default, MapperCheck::trust)
+}
+
 impl Driver {
-    pub(super) fn new(parts: DriverParts) -> Self {
+    pub(super) fn new(mut parts: DriverParts) -> Self {
         let telemetry = Arc::clone(parts.events.telemetry());
         let watchdog = Watchdog::new(parts.stall_timeout);
-        let batch = Batch::new(parts.keyspaces.len());
+        let batch = Batch::new(std::mem::take(&mut parts.mappers));
+        let trust = vec![MapperTrust::default(); parts.keyspaces.len()];
         let round_at = parts.clock.now();
         let (timers, taken_away) = (Timers::default(), Vec::new());
-        Self { parts, telemetry, watchdog, batch, timers, round_at, taken_away, end: None }
+        Self { parts, telemetry, watchdog, batch, timers, trust, round_at, taken_away, end: None }
     }
 
     /// Runs until told to stop, then commits and leaves the group.
@@ -224,6 +235,7 @@ impl Driver {
             self.lay_down_heat();
         }
         if due(&mut self.timers.view, VIEW_EVERY, elapsed) {
+            self.tell_mappers(now);
             self.publish_view(now);
         }
         if due(&mut self.timers.commit, COMMIT_EVERY, elapsed) {
@@ -270,6 +282,9 @@ impl Driver {
         for (keyspace, keys) in led.planned.iter().enumerate() {
             self.parts.engine.protect(keyspace, keys);
         }
+        if led.plans_known {
+            self.batch.leave_out(&led.planned);
+        }
         let engine = &self.parts.engine;
         let keyspaces = &self.parts.keyspaces;
         let longest =
@@ -278,11 +293,22 @@ impl Driver {
         let heat = Heat {
             hot: (0..keyspaces.len()).flat_map(|keyspace| engine.hot_keys(keyspace)).collect(),
             shards: keyspaces.iter().enumerate().map(longest).collect(),
+            mappers: self.batch.mappers().iter().map(trust_of).collect(),
             condition: engine.condition(),
             end_offsets: positions.iter().map(|reach| (reach.partition, reach.position)).collect(),
             config_hash: Arc::clone(&self.parts.config_hash),
         };
         self.parts.exchange.put_heat(heat);
+    }
+
+    fn tell_mappers(&mut self, now: EventTime) {
+        for ((check, told), (name, _)) in self.batch.mappers().iter().zip(&mut self.trust).zip(&self.parts.keyspaces) {
+            let trust = trust_of(check);
+            if trust != std::mem::replace(told, trust) {
+                let mismatch = check.as_ref().and_then(MapperCheck::share).unwrap_or_default();
+                self.parts.events.mapper(now, name, trust, mismatch);
+            }
+        }
     }
 
     fn publish_view(&mut self, now: EventTime) {
@@ -292,7 +318,7 @@ impl Driver {
         self.show_condition(condition);
         let positions = self.parts.source.positions();
         let names: Vec<&str> = self.parts.keyspaces.iter().map(|(name, _)| name.as_str()).collect();
-        let view = view_of(now, &self.parts.engine, &names, &heat, &led, &positions);
+        let view = view_of(now, &self.parts.engine, &names, self.batch.mappers(), &heat, &led, &positions);
         self.telemetry.publish(view);
     }
 

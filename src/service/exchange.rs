@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{Condition, HotKey, KeyspaceSettings, ShardLoad};
+use crate::plan::MapperTrust;
 use crate::telemetry::{ControlView, PlanView, RouterView};
 use crate::units::{Offset, Partition};
 
@@ -14,6 +15,8 @@ pub(super) struct Heat {
     pub(super) hot: Vec<HotKey>,
     /// The known shards of each keyspace, by its index.
     pub(super) shards: Vec<Vec<ShardLoad>>,
+    /// Whether buckets are placed by the declared mapper of each keyspace, by its index.
+    pub(super) mappers: Vec<MapperTrust>,
     /// How far the engine's answers can be trusted.
     pub(super) condition: Condition,
     /// For each input partition the offset up to which was counted.
@@ -42,6 +45,8 @@ pub(super) struct Led {
     pub(super) plans: Vec<(usize, PlanView)>,
     /// Keys with a plan, by keyspace: they are never evicted from the candidates.
     pub(super) planned: Vec<Vec<Arc<[u8]>>>,
+    /// The plan topic was read to its end: other keys than these have no plan.
+    pub(super) plans_known: bool,
 }
 
 /// The place where both lie.
@@ -59,6 +64,7 @@ impl Exchange {
         let heat = Heat {
             hot: Vec::new(),
             shards: vec![Vec::new(); keyspaces],
+            mappers: vec![MapperTrust::default(); keyspaces],
             condition: Condition::COLD,
             end_offsets: BTreeMap::new(),
             config_hash,

@@ -74,6 +74,8 @@ pub(super) struct Leader {
     sent_at: Option<Span>,
     unsent: usize,
     contradicted: bool,
+    /// The plan topic was read to where it ended at some moment after the start.
+    plans_known: bool,
 }
 
 impl Leader {
@@ -93,6 +95,7 @@ impl Leader {
             sent_at: None,
             unsent: 0,
             contradicted: false,
+            plans_known: false,
         }
     }
 
@@ -120,6 +123,7 @@ impl Leader {
             }
         }
         self.follow_plan(now);
+        self.plans_known |= self.parts.plan_topic.reached_asked_end();
         self.follow_acks(now);
         self.claim_when_read(now);
         for published in self.parts.publisher.drive(now) {
@@ -335,6 +339,7 @@ impl Leader {
         let world = World {
             hot: &heat.hot,
             shards: &heat.shards,
+            mappers: &heat.mappers,
             condition: heat.condition,
             table: &self.table,
             acks: &self.acks,
@@ -450,6 +455,7 @@ impl Leader {
             routers: Vec::new(),
             plans: Vec::new(),
             planned: vec![Vec::new(); self.parts.keyspaces.len()],
+            plans_known: self.plans_known,
         };
         let mut waited_for = BTreeSet::new();
         for (key, entry) in self.table.plans() {

@@ -278,6 +278,7 @@ fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, Sta
         engine: Engine::new(settings.engine.clone()),
         config_hash: hash_of(settings),
         keyspaces: keyspaces(settings),
+        mappers: settings.plans.iter().map(|plan| plan.mapper.clone()).collect(),
         stall_timeout: settings.service.stall_timeout,
         events: Arc::clone(&shared.events),
         readiness: Arc::clone(&shared.readiness),

@@ -2,8 +2,9 @@
 
 use super::exchange::{Heat, Led};
 use crate::engine::Engine;
+use crate::plan::MapperCheck;
 use crate::source::Reach;
-use crate::telemetry::{KeyspaceView, PartitionView, SourceView, View};
+use crate::telemetry::{KeyspaceView, MapperView, PartitionView, SourceView, View};
 use crate::units::EventTime;
 
 /// Everything as it is at `now`.
@@ -11,12 +12,16 @@ pub(super) fn view_of(
     now: EventTime,
     engine: &Engine,
     keyspaces: &[&str],
+    mappers: &[Option<MapperCheck>],
     heat: &Heat,
     led: &Led,
     positions: &[Reach],
 ) -> View {
-    let keyspaces =
-        keyspaces.iter().enumerate().map(|(index, name)| keyspace_view(engine, index, name, heat, led)).collect();
+    let keyspace = |(index, (name, mapper)): (usize, (&&str, &Option<MapperCheck>))| KeyspaceView {
+        mapper: mapper.as_ref().map(MapperView::from),
+        ..keyspace_view(engine, index, name, heat, led)
+    };
+    let keyspaces = keyspaces.iter().zip(mappers).enumerate().map(keyspace).collect();
     let mut view = View {
         at: Some(now),
         config: heat.config_hash.to_string(),

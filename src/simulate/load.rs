@@ -75,9 +75,6 @@ pub enum InvalidLoad {
         /// How much.
         share: f64,
     },
-    /// A mapper without shards.
-    #[error("a shard mapper without shards; name at least one")]
-    NoShards,
 }
 
 /// One request.
@@ -125,8 +122,7 @@ impl Load {
     /// The shard that serves this key when nothing is split.
     #[must_use]
     pub fn shard_of(&self, key: &[u8]) -> Option<&str> {
-        let mapper = self.settings.mapper.as_ref()?;
-        mapper.shards.get(mapper.shard_of(key)).map(String::as_str)
+        self.settings.mapper.as_ref().map(|mapper| mapper.shard_name(key))
     }
 
     #[expect(
@@ -215,9 +211,6 @@ fn check(settings: &LoadSettings) -> Result<(), InvalidLoad> {
     if !(0.0..=10.0).contains(&settings.zipf_exponent) {
         return Err(InvalidLoad::Exponent(settings.zipf_exponent));
     }
-    if settings.mapper.as_ref().is_some_and(|mapper| mapper.shards.is_empty()) {
-        return Err(InvalidLoad::NoShards);
-    }
     if settings.hot.len() > MAX_SPELLS {
         return Err(InvalidLoad::Spells(settings.hot.len()));
     }
@@ -285,10 +278,11 @@ mod tests {
             zipf_exponent: 1.0,
             hot: vec!["hot:x:30%:10s..20s".parse().unwrap()],
             read_share: Share::new(0.25).unwrap(),
-            mapper: Some(Mapper {
-                kind: MapperKind::Modulo(ShardHash::Murmur2),
-                shards: (0..8).map(|shard| format!("s{shard}")).collect(),
-            }),
+            mapper: Mapper::new(
+                MapperKind::Modulo(ShardHash::Murmur2),
+                (0..8).map(|shard| format!("s{shard}")).collect(),
+            )
+            .ok(),
             disorder: Span::from_secs(2),
             seed: 7,
             start: EventTime::from_millis(1_767_225_600_000).unwrap(),
@@ -345,7 +339,7 @@ mod tests {
         let event: serde_json::Value = serde_json::from_slice(&record).unwrap();
         assert_eq!((&event["client"], &event["id"]), (&"a\"\\b".into(), &request.id.as_str().into()));
         assert_eq!(event["ts"], request.time.as_millis());
-        assert!(settings().mapper.unwrap().shards.iter().any(|name| event["shard"] == name.as_str()));
+        assert!(settings().mapper.unwrap().shards().iter().any(|name| event["shard"] == name.as_str()));
         record.clear();
         request.write_json(None, &mut record).unwrap();
         assert!(serde_json::from_slice::<serde_json::Value>(&record).unwrap().get("shard").is_none());
@@ -378,6 +372,5 @@ mod tests {
         assert_eq!(refused(&|s| s.hot[0].end = Some(Span::ZERO)), InvalidLoad::EmptySpell("hot:x".to_owned()));
         assert_eq!(refused(&|s| s.hot = vec![s.hot[0].clone(); 101]), InvalidLoad::Spells(101));
         assert!(matches!(refused(&|s| s.hot = vec![s.hot[0].clone(); 4]), InvalidLoad::Shares { .. }));
-        assert_eq!(refused(&|s| s.mapper.iter_mut().for_each(|m| m.shards.clear())), InvalidLoad::NoShards);
     }
 }

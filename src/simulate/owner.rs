@@ -275,7 +275,7 @@ mod tests {
 
     fn shards() -> Shards {
         let names = (0..8).map(|number| format!("s{number}")).collect();
-        Shards::new(Mapper { kind: MapperKind::Modulo(ShardHash::Murmur2), shards: names })
+        Shards::new(Mapper::new(MapperKind::Modulo(ShardHash::Murmur2), names).unwrap())
     }
 
     fn layouts() -> impl Strategy<Value = (Layout, Layout)> {

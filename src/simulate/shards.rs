@@ -13,10 +13,10 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// Empty shards, one for each name of the mapper and at least one.
+    /// Empty shards, one for each name of the mapper.
     #[must_use]
     pub fn new(mapper: Mapper) -> Self {
-        let stores = (0..mapper.shards.len().max(1)).map(|_| Mutex::default()).collect();
+        let stores = (0..mapper.shards().len()).map(|_| Mutex::default()).collect();
         Self { mapper, stores }
     }
 
@@ -29,7 +29,7 @@ impl Shards {
     /// Their names, in the order of their numbers.
     #[must_use]
     pub fn names(&self) -> &[String] {
-        &self.mapper.shards
+        self.mapper.shards()
     }
 
     /// The number of the shard that has this key of the store.

@@ -50,7 +50,7 @@ impl Rig {
             seed,
         };
         let names = (0..8).map(|number| format!("s{number}")).collect();
-        let mapper = Mapper { kind: MapperKind::Modulo(ShardHash::Murmur2), shards: names };
+        let mapper = Mapper::new(MapperKind::Modulo(ShardHash::Murmur2), names).unwrap();
         let tables = (0..3).map(|_| Arc::new(Table::new(TableSettings::default()))).collect();
         Self { clients: Clients::of(&load), settings, load, tables, shards: Shards::new(mapper) }
     }

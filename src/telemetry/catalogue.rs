@@ -6,7 +6,7 @@
 
 use super::labels::{
     Bound, CommitResult, ConditionLabel, ConfigReload, ControlKind, ControlResult, Cut, EngineCut, HttpRefusal,
-    KafkaErrorClass, Latch, Rebalance, SubjectKind,
+    KafkaErrorClass, Latch, Rebalance, Served, SubjectKind,
 };
 use crate::engine::RuleKind;
 use crate::input::Refusal;
@@ -197,6 +197,9 @@ catalogue! {
     HotShards "keyheat_hot_shards" Gauge, [KEYSPACE], "Shards that are hot.";
     ShardRate "keyheat_shard_rate" Gauge, [KEYSPACE, SHARD, BOUND], "Events per second of a shard over the shortest window, between both bounds.";
     ShardImbalance "keyheat_shard_imbalance_ratio" Gauge, [KEYSPACE], "Rate of the hottest shard divided by that of the median one, by lower bounds; 0 while there is none.";
+    MapperChecked "keyheat_mapper_checked_total" Counter, [KEYSPACE, closed("result", Served::LABELS)], "Events held against the declared shard mapper, by whether the shard that it says served them.";
+    MapperMismatch "keyheat_mapper_mismatch_ratio" Gauge, [KEYSPACE], "Share of events that another shard served than the declared mapper says, of the last one to two thousand that were looked at; 0 before any was.";
+    PlacementRefused "keyheat_placement_refused" Gauge, [KEYSPACE], "1 while buckets are not placed by the declared mapper, since more than 1 % of the events are elsewhere than it says.";
 
     EngineCuts "keyheat_engine_cut_total" Counter, [KEYSPACE, closed("what", EngineCut::LABELS)], "What the engine left out for want of room.";
     EngineMemory "keyheat_engine_memory_bytes" Gauge, [KEYSPACE], "Memory that counting a keyspace uses.";

@@ -14,6 +14,7 @@ use super::log_limit::LogLimit;
 use super::verdict_line;
 use crate::engine::Verdict;
 use crate::input::Refusal;
+use crate::plan::MapperTrust;
 use crate::protocol::Version;
 use crate::units::{EventTime, Offset, Partition, Span};
 
@@ -44,6 +45,7 @@ enum LineKind {
     OffsetsLost,
     Repeated,
     GivenUp,
+    Mapper,
 }
 
 const CONTROL_RESULTS: usize = ControlResult::ALL.len();
@@ -52,7 +54,7 @@ const CONTROL_FROM: usize = KAFKA_FROM + KafkaErrorClass::ALL.len();
 const SINGLE_FROM: usize = CONTROL_FROM + ControlKind::ALL.len() * CONTROL_RESULTS;
 
 impl LineKind {
-    const COUNT: usize = SINGLE_FROM + 7;
+    const COUNT: usize = SINGLE_FROM + 8;
 
     const fn index(self) -> usize {
         match self {
@@ -66,6 +68,7 @@ impl LineKind {
             Self::OffsetsLost => SINGLE_FROM + 4,
             Self::Repeated => SINGLE_FROM + 5,
             Self::GivenUp => SINGLE_FROM + 6,
+            Self::Mapper => SINGLE_FROM + 7,
         }
     }
 }
@@ -179,6 +182,30 @@ impl Events {
                 partition,
                 suppressed,
                 "the partition does not move, or brings no event: others wait for it no longer, and nothing is planned until it does"
+            );
+        }
+    }
+
+    /// What events say of a declared mapper has changed: `mismatch` of the last ones were elsewhere than it says. The gauge is the view's.
+    pub fn mapper(&self, now: EventTime, keyspace: &str, trust: MapperTrust, mismatch: f64) {
+        let Some(suppressed) = self.admit(LineKind::Mapper, now) else { return };
+        let (label, percent) = (trust.label(), 100.0 * mismatch);
+        if trust == MapperTrust::Refuted {
+            warn!(
+                keyspace,
+                trust = label,
+                mismatch,
+                suppressed,
+                "{percent:.1} % of the events are on other shards than the declared mapper says: buckets are placed by luck; correct \
+                 keyspace.mapper"
+            );
+        } else {
+            info!(
+                keyspace,
+                trust = label,
+                mismatch,
+                suppressed,
+                "events are on the shards that the declared mapper says"
             );
         }
     }
@@ -478,6 +505,7 @@ mod tests {
                 LineKind::OffsetsLost,
                 LineKind::Repeated,
                 LineKind::GivenUp,
+                LineKind::Mapper,
             ]
             .map(LineKind::index),
         );

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::catalogue::Metric;
 use super::counters::{Sample, TelemetrySettings, Value, to_f64};
 use super::display::{MAX_LABEL_CHARS, escape};
-use super::labels::{Bound, ConditionLabel, Cut, EngineCut, Latch};
+use super::labels::{Bound, ConditionLabel, Cut, EngineCut, Latch, Served};
 use super::view::{HotKeyView, KeyspaceView, PartitionView, View};
+use crate::plan::MapperTrust;
 use crate::protocol::State;
-use crate::units::{Estimate, EventTime, Rate, Span};
+use crate::units::{Estimate, EventTime, Rate, Share, Span};
 
 /// The most keys of a keyspace with a series of their own.
 pub const MAX_TOP_KEYS: usize = 20;
@@ -21,9 +22,9 @@ pub const OTHER: &str = "other";
 /// What the operating system knows of the process: given by whoever asks for [`super::Telemetry::families`].
 pub const PROCESS_METRICS: [Metric; 3] = [Metric::ProcessCpu, Metric::ProcessMemory, Metric::ProcessStart];
 
-/// Counters that somebody else counts: the operating system, and the engine.
+/// Counters that somebody else counts: the operating system, the engine, and the check of mappers.
 pub(super) fn is_made_at_scrape(metric: Metric) -> bool {
-    PROCESS_METRICS.contains(&metric) || metric == Metric::EngineCuts
+    PROCESS_METRICS.contains(&metric) || matches!(metric, Metric::EngineCuts | Metric::MapperChecked)
 }
 
 /// All series of one gauge, or of a counter that is made at scrape.
@@ -125,6 +126,18 @@ fn keyspace_samples(metric: Metric, settings: &TelemetrySettings, view: &View, k
         Metric::EngineCuts => {
             let by_what = EngineCut::ALL.iter().zip(&keyspace.cuts);
             by_what.map(|(what, number)| sample(&[name, what.label()], to_f64(*number))).collect()
+        }
+        Metric::MapperChecked => {
+            let (checked, elsewhere) =
+                keyspace.mapper.as_ref().map_or((0, 0), |mapper| (mapper.checked, mapper.elsewhere));
+            let by_result = [(Served::AsPredicted, checked.saturating_sub(elsewhere)), (Served::Elsewhere, elsewhere)];
+            by_result.iter().map(|(result, number)| sample(&[name, result.label()], to_f64(*number))).collect()
+        }
+        Metric::MapperMismatch => {
+            single(keyspace.mapper.as_ref().and_then(|mapper| mapper.mismatch).map_or(0.0, Share::as_f64))
+        }
+        Metric::PlacementRefused => {
+            single(flag(keyspace.mapper.as_ref().is_some_and(|mapper| mapper.trust == MapperTrust::Refuted)))
         }
         Metric::EngineMemory => single(to_f64(keyspace.memory_bytes)),
         Metric::Plans => {

@@ -195,6 +195,16 @@ closed_set! {
 }
 
 closed_set! {
+    /// Where an event was served, by what the declared mapper says.
+    Served {
+        /// By the shard that it says.
+        AsPredicted => "as_predicted",
+        /// By another one.
+        Elsewhere => "elsewhere",
+    }
+}
+
+closed_set! {
     /// What the engine left out for want of room.
     EngineCut {
         /// Keys that found no room among the candidates.

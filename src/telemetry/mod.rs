@@ -27,11 +27,11 @@ pub use events::Events;
 pub use gauges::{MAX_PARTITION_SERIES, MAX_SHARD_SERIES, MAX_TOP_KEYS, OTHER, PROCESS_METRICS};
 pub use labels::{
     Bound, CommitResult, ConditionLabel, ConfigReload, ControlKind, ControlResult, Cut, EngineCut, HttpRefusal,
-    KafkaErrorClass, Latch, Rebalance, SubjectKind,
+    KafkaErrorClass, Latch, Rebalance, Served, SubjectKind,
 };
 #[cfg(feature = "service")]
 pub use log_limit::LogLimit;
 pub use view::{
     ControlView, HotKeyView, KeyspaceView, MAX_LISTED_KEYS, MAX_LISTED_PLANS, MAX_LISTED_ROUTERS, MAX_LISTED_SHARDS,
-    PartitionView, PlanView, RouterView, ShardView, SourceView, View, WindowView,
+    MapperView, PartitionView, PlanView, RouterView, ShardView, SourceView, View, WindowView,
 };

@@ -8,8 +8,9 @@ use crate::engine::{
     Change, Condition, HotKey, KeyspaceStatus, Operations, RuleKind, RuleStatus, ShardLoad, ShardProfile, Splittable,
     WindowStatus,
 };
+use crate::plan::{MapperCheck, MapperTrust};
 use crate::protocol::{Layout, PlanRecord, State, Version};
-use crate::units::{Estimate, EventTime, Offset, Partition, Rate, Span};
+use crate::units::{Estimate, EventTime, Offset, Partition, Rate, Share, Span};
 
 /// The most keys of a keyspace that a view lists, the hottest first; all are counted.
 pub const MAX_LISTED_KEYS: usize = 100;
@@ -94,6 +95,8 @@ pub struct KeyspaceView {
     pub shards: Vec<ShardView>,
     /// Lower bound of the median shard's count in the window; none without shards.
     pub shard_median: Option<u64>,
+    /// The declared shard mapper, held against where events were served; none where none is declared.
+    pub mapper: Option<MapperView>,
     /// What the engine left out since the start, in the order of [`EngineCut::ALL`].
     pub cuts: [u64; EngineCut::ALL.len()],
     /// Memory that counting uses.
@@ -102,6 +105,36 @@ pub struct KeyspaceView {
     pub plans_by_state: [usize; State::ALL.len()],
     /// Plans, cut; fill by [`KeyspaceView::add_plan`].
     pub plans: Vec<PlanView>,
+}
+
+/// A declared shard mapper, held against where events were served.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapperView {
+    /// Its function, as configurations name it.
+    pub kind: &'static str,
+    /// How many shards it names.
+    pub shards: usize,
+    /// Events that were looked at.
+    pub checked: u64,
+    /// Of these, those that another shard served than it says.
+    pub elsewhere: u64,
+    /// Share of such events among the last that were looked at; none before the first.
+    pub mismatch: Option<Share>,
+    /// Whether buckets are placed by it.
+    pub trust: MapperTrust,
+}
+
+impl From<&MapperCheck> for MapperView {
+    fn from(check: &MapperCheck) -> Self {
+        Self {
+            kind: check.mapper().label(),
+            shards: check.mapper().shards().len(),
+            checked: check.checked(),
+            elsewhere: check.elsewhere(),
+            mismatch: check.share().and_then(|share| Share::new(share).ok()),
+            trust: check.trust(),
+        }
+    }
 }
 
 /// One window of a keyspace.
@@ -344,6 +377,7 @@ impl KeyspaceView {
             hot_shards: 0,
             shards: Vec::new(),
             shard_median: None,
+            mapper: None,
             cuts: [0; EngineCut::ALL.len()],
             memory_bytes: 0,
             plans_by_state: [0; State::ALL.len()],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use keyheat::engine::{
     BUCKET_COUNTERS, Completeness, Condition, HotKey, KeyProfile, Operations, Reason, RuleKind, ShardLoad,
 };
-use keyheat::plan::{BudgetSettings, Mode, Operation, PlanSettings, Planner, ProtocolSettings, World};
+use keyheat::plan::{BudgetSettings, MapperTrust, Mode, Operation, PlanSettings, Planner, ProtocolSettings, World};
 use keyheat::protocol::{
     AckTable, AckTopicKey, Applied, BackfillReport, Claim, History, KeyField, LogRecord, Nonce, PlanKey, PlanRecord,
     PlanTable, PlanTopicKey, RecordHeaders, RecordKind, RefusedKey, RefusedRecord, RetiredReport, RouterAck, SCHEMA,
@@ -98,6 +98,7 @@ pub(crate) struct Sim {
     pub(crate) budget: BudgetSettings,
     pub(crate) hot: Vec<HotKey>,
     pub(crate) shards: Vec<Vec<ShardLoad>>,
+    pub(crate) mappers: Vec<MapperTrust>,
     pub(crate) condition: Condition,
     pub(crate) log: Vec<LogRecord>,
     pub(crate) table: PlanTable,
@@ -134,6 +135,7 @@ impl Sim {
             budget,
             hot: Vec::new(),
             shards: vec![Vec::new()],
+            mappers: Vec::new(),
             condition: WHOLE,
             log: Vec::new(),
             table: PlanTable::new(),
@@ -208,6 +210,7 @@ impl Sim {
         let world = World {
             hot: &self.hot,
             shards: &self.shards,
+            mappers: &self.mappers,
             condition: self.condition,
             table: &self.table,
             acks: &self.acks,

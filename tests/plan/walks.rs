@@ -144,7 +144,7 @@ fn history_decides_how_moving_ends() {
 #[test]
 fn a_split_grows_by_doubling_with_the_same_place_and_seed() {
     let shards = (0..8).map(|number| format!("s{number}")).collect();
-    let mapper = Mapper { kind: MapperKind::Modulo(ShardHash::Murmur2), shards };
+    let mapper = Mapper::new(MapperKind::Modulo(ShardHash::Murmur2), shards).unwrap();
     let mut sim = Sim::new(vec![PlanSettings { mapper: Some(mapper), ..settings() }]);
     sim.hot = vec![hot("c42", 350.0)];
     sim.settle();
@@ -348,10 +348,10 @@ fn nothing_is_decided_when_routers_know_more_than_the_topic() {
 #[test]
 fn a_key_that_was_counted_late_is_spread_over_all_shards() {
     let names: Vec<String> = (0..8).map(|number| format!("s{number}")).collect();
-    let mapper = Mapper { kind: MapperKind::Modulo(ShardHash::Murmur2), shards: names };
+    let mapper = Mapper::new(MapperKind::Modulo(ShardHash::Murmur2), names).unwrap();
     for number in 0..20 {
         let key = format!("c{number}");
-        let home = mapper.shard_name(key.as_bytes()).unwrap().to_owned();
+        let home = mapper.shard_name(key.as_bytes()).to_owned();
         let mut late = hot(&key, 700.0);
         late.profile.operations.writes = late.reason.count.lower * 8 / 10;
         late.profile.shards = vec![(Arc::from(home.as_bytes()), Estimate::exact(late.profile.operations.writes))];
@@ -365,7 +365,7 @@ fn a_key_that_was_counted_late_is_spread_over_all_shards() {
                 profile: None,
             }
         };
-        sim.shards = vec![mapper.shards.iter().map(load).collect()];
+        sim.shards = vec![mapper.shards().iter().map(load).collect()];
         sim.hot = vec![late];
         sim.settle();
         let plan = sim.plan(&key).unwrap();

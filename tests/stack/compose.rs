@@ -159,7 +159,7 @@ fn the_load_is_what_the_configuration_expects() {
     assert_eq!(flag(generator, "topic").as_deref(), Some(settings.source.topic.as_str()));
     assert_eq!(flag(&services["access-topic"], "topic").as_deref(), Some(settings.source.topic.as_str()));
     let mapper = settings.plans[0].mapper.as_ref().unwrap();
-    assert_eq!(flag(generator, "shards"), Some(mapper.shards.len().to_string()));
+    assert_eq!(flag(generator, "shards"), Some(mapper.shards().len().to_string()));
     let cli = Cli::try_parse_from(std::iter::once("keyheat".to_owned()).chain(command(generator))).unwrap();
     let Command::Generate(args) = cli.command else { panic!("the generator generates") };
     assert_eq!(args.hot.len(), 2);

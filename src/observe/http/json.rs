@@ -10,8 +10,8 @@ use crate::input::Refusal;
 use crate::observe::readiness::{LatchReport, Readiness};
 use crate::protocol::{Layout, State};
 use crate::telemetry::{
-    EngineCut, HotKeyView, KeyDisplay, KeyText, KeyspaceView, MAX_LABEL_CHARS, Metric, PlanView, RouterView, ShardView,
-    Telemetry, View, WindowView, escape,
+    EngineCut, HotKeyView, KeyDisplay, KeyText, KeyspaceView, MAX_LABEL_CHARS, MapperView, Metric, PlanView,
+    RouterView, ShardView, Telemetry, View, WindowView, escape,
 };
 use crate::units::{Estimate, Rate, Share, ShareBounds};
 
@@ -105,9 +105,22 @@ struct Keyspace {
     suspect_keys: usize,
     known_shards: usize,
     hot_shards: usize,
+    mapper: Option<Mapper>,
     left_out: BTreeMap<&'static str, u64>,
     memory_bytes: u64,
     plans: BTreeMap<&'static str, usize>,
+}
+
+/// The declared shard mapper, held against where events were served.
+#[derive(Serialize)]
+struct Mapper {
+    kind: &'static str,
+    shards: usize,
+    checked: u64,
+    elsewhere: u64,
+    mismatch: Option<Share>,
+    /// `unchecked`, `confirmed`, or `refuted`: then nothing is placed by it.
+    trust: &'static str,
 }
 
 #[derive(Serialize)]
@@ -231,10 +244,18 @@ impl Keyspace {
             suspect_keys: view.suspect_keys,
             known_shards: view.known_shards,
             hot_shards: view.hot_shards,
+            mapper: view.mapper.as_ref().map(Mapper::new),
             left_out: EngineCut::ALL.iter().zip(view.cuts).map(|(what, number)| (what.label(), number)).collect(),
             memory_bytes: view.memory_bytes,
             plans: State::ALL.iter().zip(view.plans_by_state).map(|(state, plans)| (state.label(), plans)).collect(),
         }
+    }
+}
+
+impl Mapper {
+    const fn new(view: &MapperView) -> Self {
+        let MapperView { kind, shards, checked, elsewhere, mismatch, trust } = *view;
+        Self { kind, shards, checked, elsewhere, mismatch, trust: trust.label() }
     }
 }
 

@@ -123,8 +123,9 @@ impl Demo {
             })
             .collect::<Result<Vec<_>, _>>()?;
 
+        // The demo's configuration declares a mapper; without one there would be one shard.
         let mapper = used.plans.first().and_then(|plan| plan.mapper.clone());
-        let shards = Arc::new(Shards::new(mapper.unwrap_or_else(no_mapper)));
+        let shards = Arc::new(Shards::new(mapper.unwrap_or_else(|| Mapper::single("s0".to_owned()))));
         let (stop_owner, stop_clients) = (Stop::default(), Stop::default());
         let (seen, stands) = (Arc::default(), Arc::default());
         let (tell, told) = channel();
@@ -333,11 +334,6 @@ fn key_view(key: &crate::telemetry::HotKeyView) -> KeyView {
         threshold: key.threshold,
         rate: key.rate,
     }
-}
-
-/// The demo's configuration declares a mapper; without one there would be one shard.
-fn no_mapper() -> Mapper {
-    Mapper { kind: crate::plan::MapperKind::Modulo(crate::plan::ShardHash::Murmur2), shards: vec!["s0".to_owned()] }
 }
 
 fn spawn(name: &str, stop: Stop, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DemoError> {

@@ -215,7 +215,7 @@ mod tests {
         let used = loaded.settings;
         assert_eq!(used.kafka.brokers, ["127.0.0.1:1", "127.0.0.1:2"]);
         assert_eq!(used.plans[0].mode, Mode::Auto);
-        assert_eq!(used.plans[0].mapper.as_ref().unwrap().shards.len(), SHARDS);
+        assert_eq!(used.plans[0].mapper.as_ref().unwrap().shards().len(), SHARDS);
         assert_eq!(used.protocol.call_limit, settings().traffic().call_limit);
     }
 

@@ -1,0 +1,247 @@
+//! What a mapper says, held against where requests were served: placement by a wrong one would be luck that calls itself a plan.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::Mapper;
+
+/// Above this share of events that were served elsewhere a mapper is not placed by.
+pub const MAX_MISMATCH: f64 = 0.01;
+/// Nothing is said of a mapper on fewer events; so many are all looked at, and after them about one in [`ONE_IN`].
+pub const LEAST_CHECKED: u64 = 1000;
+/// Events for one that is looked at, on average.
+const ONE_IN: u64 = 64;
+/// At twice as many events in the balance half of it is forgotten: what was long ago counts for little.
+const MEMORY: u64 = 1024;
+
+/// Whether buckets are placed by a mapper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MapperTrust {
+    /// Too few events were looked at to say anything: it is placed by.
+    #[default]
+    Unchecked,
+    /// Events are where it says.
+    Confirmed,
+    /// More than [`MAX_MISMATCH`] of the events are elsewhere: nothing is placed by it.
+    Refuted,
+}
+
+impl MapperTrust {
+    /// Its name in the API.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Unchecked => "unchecked",
+            Self::Confirmed => "confirmed",
+            Self::Refuted => "refuted",
+        }
+    }
+}
+
+/// A mapper and what became of its predictions. A key with a plan is left out: where its requests go depends on their ids, and while
+/// its records move on more than one layout.
+#[derive(Debug, Clone)]
+pub struct MapperCheck {
+    mapper: Mapper,
+    /// Keys with a plan; none while nobody knows them.
+    planned: Option<BTreeSet<Arc<[u8]>>>,
+    /// Events until the next one that is looked at.
+    wait: u64,
+    checked: u64,
+    elsewhere: u64,
+    balance: Balance,
+}
+
+/// The newest events that were looked at, older ones forgotten by halves.
+#[derive(Debug, Clone, Copy, Default)]
+struct Balance {
+    checked: u64,
+    elsewhere: u64,
+}
+
+impl MapperCheck {
+    /// Nothing looked at. It begins when the keys with a plan are known.
+    #[must_use]
+    pub const fn new(mapper: Mapper) -> Self {
+        Self { mapper, planned: None, wait: 0, checked: 0, elsewhere: 0, balance: Balance { checked: 0, elsewhere: 0 } }
+    }
+
+    /// These keys, and no others, have a plan from now on.
+    pub fn leave_out(&mut self, planned: &[Arc<[u8]>]) {
+        let known = self.planned.get_or_insert_default();
+        if known.len() != planned.len() || !planned.iter().all(|key| known.contains(key)) {
+            *known = planned.iter().cloned().collect();
+        }
+    }
+
+    /// One event of a key that this shard served; an empty shard says nothing.
+    #[inline]
+    pub fn see(&mut self, key: &[u8], shard: &[u8]) {
+        if self.wait > 0 {
+            self.wait -= 1;
+        } else if !shard.is_empty() {
+            self.look(key, shard);
+        }
+    }
+
+    fn look(&mut self, key: &[u8], shard: &[u8]) {
+        if self.planned.as_ref().is_none_or(|planned| planned.contains(key)) {
+            return;
+        }
+        let elsewhere = u64::from(self.mapper.shard_name(key).as_bytes() != shard);
+        self.checked += 1;
+        self.elsewhere += elsewhere;
+        self.balance.checked += 1;
+        self.balance.elsewhere += elsewhere;
+        if self.balance.checked >= 2 * MEMORY {
+            self.balance.checked /= 2;
+            self.balance.elsewhere /= 2;
+        }
+        if self.checked >= LEAST_CHECKED {
+            // Not every 64th: a stream may have a rhythm of its own.
+            self.wait = scatter(self.checked) % (2 * ONE_IN - 1);
+        }
+    }
+
+    /// The mapper.
+    #[must_use]
+    pub const fn mapper(&self) -> &Mapper {
+        &self.mapper
+    }
+
+    /// Events that were looked at since the start.
+    #[must_use]
+    pub const fn checked(&self) -> u64 {
+        self.checked
+    }
+
+    /// Of these, those that were served elsewhere than the mapper says.
+    #[must_use]
+    pub const fn elsewhere(&self) -> u64 {
+        self.elsewhere
+    }
+
+    /// Share of events that were served elsewhere, of the newest one to two thousand that were looked at; none before the first.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "at most 2048")]
+    pub fn share(&self) -> Option<f64> {
+        (self.balance.checked > 0).then(|| self.balance.elsewhere as f64 / self.balance.checked as f64)
+    }
+
+    /// Whether buckets are placed by it.
+    #[must_use]
+    pub fn trust(&self) -> MapperTrust {
+        match self.share() {
+            Some(share) if self.checked >= LEAST_CHECKED => {
+                if share > MAX_MISMATCH {
+                    MapperTrust::Refuted
+                } else {
+                    MapperTrust::Confirmed
+                }
+            }
+            _ => MapperTrust::Unchecked,
+        }
+    }
+}
+
+/// The finishing steps of splitmix64: as good as random, and the same in every run.
+const fn scatter(number: u64) -> u64 {
+    let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MapperKind, ShardHash};
+    use super::*;
+
+    fn mapper(hash: ShardHash) -> Mapper {
+        Mapper::new(MapperKind::Modulo(hash), (0..8).map(|number| format!("s{number}")).collect()).unwrap()
+    }
+
+    /// A check of murmur2 that has seen events served by a store that maps otherwise for each of the given numbers of events.
+    fn seen(stores: &[(ShardHash, u64)]) -> MapperCheck {
+        let mut check = MapperCheck::new(mapper(ShardHash::Murmur2));
+        check.leave_out(&[]);
+        let mut number = 0_u64;
+        for (hash, events) in stores {
+            let store = mapper(*hash);
+            for _ in 0..*events {
+                let key = format!("c{}", number % 997).into_bytes();
+                check.see(&key, store.shard_name(&key).as_bytes());
+                number += 1;
+            }
+        }
+        check
+    }
+
+    #[test]
+    fn events_where_they_should_be_confirm_it_and_elsewhere_refute_it() {
+        let right = seen(&[(ShardHash::Murmur2, 100_000)]);
+        assert_eq!((right.share(), right.elsewhere(), right.trust()), (Some(0.0), 0, MapperTrust::Confirmed));
+        let wrong = seen(&[(ShardHash::Xxh64, 100_000)]);
+        // One of eight shards is right by luck.
+        let share = wrong.share().unwrap();
+        assert!((0.8..0.95).contains(&share), "{share}");
+        assert_eq!(wrong.trust(), MapperTrust::Refuted);
+    }
+
+    #[test]
+    fn the_first_thousand_are_all_looked_at_and_then_one_in_64() {
+        assert_eq!(seen(&[(ShardHash::Murmur2, 1000)]).checked(), 1000);
+        let checked = seen(&[(ShardHash::Murmur2, 1000 + 640_000)]).checked() - 1000;
+        assert!((9_500..10_500).contains(&checked), "{checked}");
+    }
+
+    #[test]
+    fn nothing_is_said_on_few_events() {
+        for (events, trust) in
+            [(0, MapperTrust::Unchecked), (999, MapperTrust::Unchecked), (1000, MapperTrust::Refuted)]
+        {
+            assert_eq!(seen(&[(ShardHash::Xxh64, events)]).trust(), trust, "{events}");
+        }
+        assert_eq!(seen(&[]).share(), None);
+    }
+
+    #[test]
+    fn one_in_a_hundred_is_borne_and_more_is_not() {
+        for (every, trust) in [(150, MapperTrust::Confirmed), (60, MapperTrust::Refuted)] {
+            let mut check = MapperCheck::new(mapper(ShardHash::Murmur2));
+            check.leave_out(&[]);
+            let store = mapper(ShardHash::Murmur2);
+            for number in 0..1000_u64 {
+                let key = number.to_le_bytes();
+                let shard = if number % every == 0 { "elsewhere" } else { store.shard_name(&key) };
+                check.see(&key, shard.as_bytes());
+            }
+            assert_eq!(check.trust(), trust, "one in {every}");
+        }
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten() {
+        let moved = seen(&[(ShardHash::Murmur2, 1_000_000), (ShardHash::Xxh64, 10_000)]);
+        assert_eq!(moved.trust(), MapperTrust::Refuted, "within 10,000 events");
+        let back = seen(&[(ShardHash::Xxh64, 100_000), (ShardHash::Murmur2, 1_000_000)]);
+        assert_eq!(back.trust(), MapperTrust::Confirmed, "after a million events");
+        assert!(back.elsewhere() > 1000, "what happened stays counted");
+    }
+
+    #[test]
+    fn keys_with_a_plan_and_events_without_a_shard_say_nothing() {
+        let mut check = MapperCheck::new(mapper(ShardHash::Murmur2));
+        let wrong = |check: &mut MapperCheck, key: &[u8], shard: &[u8]| (0..500).for_each(|_| check.see(key, shard));
+        wrong(&mut check, b"c1", b"elsewhere");
+        assert_eq!(check.checked(), 0, "nobody knows yet which keys have a plan");
+        check.leave_out(&[Arc::from(&b"c1"[..])]);
+        wrong(&mut check, b"c1", b"elsewhere");
+        wrong(&mut check, b"c2", b"");
+        assert_eq!(check.checked(), 0);
+        check.leave_out(&[Arc::from(&b"c2"[..])]);
+        wrong(&mut check, b"c1", b"elsewhere");
+        wrong(&mut check, b"c2", b"elsewhere");
+        assert_eq!((check.checked(), check.elsewhere()), (500, 500));
+    }
+}
