@@ -10,6 +10,7 @@ mod alignment;
 mod broker;
 mod control_log;
 mod input;
+mod mapper;
 mod path;
 mod reload;
 mod stage;

@@ -6,6 +6,7 @@ mod advice;
 mod budget;
 mod holds;
 mod load;
+mod placing;
 mod random;
 mod sim;
 mod walks;

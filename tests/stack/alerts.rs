@@ -90,11 +90,14 @@ fn every_alert_says_what_to_do() {
 
 #[test]
 fn every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_is_silent() {
-    let tests = yaml("dashboards/prometheus/tests/alerts_test.yml");
+    let folder = "dashboards/prometheus/tests";
+    let files: Vec<Value> = names(folder).iter().map(|name| yaml(&format!("{folder}/{name}"))).collect();
     let mut faults = Vec::new();
     for rule in rules("dashboards/prometheus/alerts/keyheat.yml") {
         let name = str_of(&rule["alert"]);
-        let cases: Vec<usize> = list(&tests["tests"])
+        let cases: Vec<usize> = files
+            .iter()
+            .flat_map(|tests| list(&tests["tests"]))
             .flat_map(|test| list(&test["alert_rule_test"]))
             .filter(|case| case["alertname"] == name)
             .map(|case| list(&case["exp_alerts"]).count())
