@@ -138,6 +138,12 @@ fn print_summary(summary: &Summary, output: &mut Output) -> io::Result<()> {
             "{}: {} distinct keys, {} were hot, {} more suspect",
             keyspace.keyspace, keyspace.keys, keyspace.flagged, keyspace.suspected
         ))?;
+        if let Some(mapper) = &keyspace.mapper {
+            output.line(format_args!(
+                "{}: {} of {} events looked at were on other shards than the declared mapper says; it is {}",
+                keyspace.keyspace, mapper.elsewhere, mapper.checked, mapper.trust
+            ))?;
+        }
     }
     Ok(())
 }

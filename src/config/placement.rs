@@ -1,5 +1,7 @@
 //! `[keyspace.mapper]`: how a store maps keys to shards.
 
+use std::collections::BTreeMap;
+
 use jiff::civil::Date;
 
 use super::kind::{Choice, KeyBytes, Parsed, Text, Whole};
@@ -130,93 +132,101 @@ fn read(function: Function, section: &Section<'_, '_>) -> Option<Mapper> {
         Function::Modulo => hashed(section, section.required("hash", &HASH).map(MapperKind::Modulo), false),
         Function::Jump => hashed(section, section.required("hash", &HASH).map(MapperKind::Jump), false),
         Function::Rendezvous => hashed(section, section.required("hash", &HASH).map(MapperKind::Rendezvous), true),
-        Function::Ring => {
-            let kind = section.required("hash", &RING_HASH).and_then(|hash| {
-                let points = match hash {
-                    RingPoints::Ketama => section.or("points", &POINTS, KETAMA_POINTS),
-                    RingPoints::Xxh64 => section.required("points", &POINTS)?,
-                };
-                Some(MapperKind::Ring { hash, points: usize::try_from(points).ok()? })
-            });
-            hashed(section, kind, true)
-        }
-        Function::MultiProbe => {
-            let hash = section.required("hash", &SEEDED_HASH);
-            let probes = section.or("probes", &Whole { min: 1, max: 1000 }, PROBES);
-            let seeds = section.list("seeds", &Whole { min: 0, max: i64::MAX as u64 }, 2..3, vec![1, 2]);
-            let kind = hash.zip(<[u64; 2]>::try_from(seeds).ok()).and_then(|(hash, seeds)| {
-                Some(MapperKind::MultiProbe { hash, seeds, probes: u32::try_from(probes).ok()? })
-            });
-            hashed(section, kind, true)
-        }
+        Function::Ring => hashed(section, ring(section), true),
+        Function::MultiProbe => hashed(section, multi_probe(section), true),
         Function::Maglev => {
             let size = Whole { min: 2, max: u64::from(MAX_MAGLEV_TABLE) };
             let table_size = section.or("table_size", &size, u64::from(MAGLEV_TABLE));
             let kind = u32::try_from(table_size).ok().map(|table_size| MapperKind::Maglev { table_size });
             hashed(section, kind, true)
         }
-        Function::Slots => listed(section, |names| {
-            let range = |range: &Section<'_, '_>, names: &mut Names| {
-                let (first, last) = (range.required("first", &SLOT), range.required("last", &SLOT));
-                let shard = names.number(range.required("shard", &SHARD)?);
-                Some(SlotRange { first: u16::try_from(first?).ok()?, last: u16::try_from(last?).ok()?, shard })
-            };
-            entries(section, "ranges", "first, last and shard", names, range).map(MapperKind::Slots)
-        }),
-        Function::Ranges => listed(section, |names| {
-            let range = |range: &Section<'_, '_>, names: &mut Names| {
-                let from = if range.has("from") { range.required("from", &KEY) } else { Some(Vec::new()) };
-                range.note_known(&["from"]);
-                let shard = names.number(range.required("shard", &SHARD)?);
-                Some((from?, shard))
-            };
-            entries(section, "ranges", "from and shard", names, range).map(MapperKind::Ranges)
-        }),
-        Function::Dates => listed(section, |names| {
-            let delimiter =
-                section.or("delimiter", &Text::any(16, "what separates the parts of a key"), ":".to_owned());
-            let part = section.or("part", &Whole { min: 0, max: 64 }, 0);
-            let range = |range: &Section<'_, '_>, names: &mut Names| {
-                let from = range.required("from", &DATE);
-                let shard = names.number(range.required("shard", &SHARD)?);
-                Some((from?, shard))
-            };
-            let ranges = entries(section, "ranges", "from and shard", names, range);
-            let otherwise = names.number(section.required("otherwise", &SHARD)?);
-            let place = DatePlace { delimiter, part: usize::try_from(part).ok()? };
-            Some(MapperKind::Dates { place, ranges: ranges?, otherwise })
-        }),
-        Function::Table => listed(section, |names| {
-            let entry = |entry: &Section<'_, '_>, names: &mut Names| {
-                let key = entry.required("key", &KEY);
-                let shard = names.number(entry.required("shard", &SHARD)?);
-                Some((key?, shard))
-            };
-            let keys = entries(section, "keys", "key and shard", names, entry);
-            let otherwise = names.number(section.required("otherwise", &SHARD)?);
-            Some(MapperKind::Table { keys: keys?, otherwise })
-        }),
+        Function::Slots => listed(section, slots),
+        Function::Ranges => listed(section, ranges),
+        Function::Dates => listed(section, dates),
+        Function::Table => listed(section, table),
     }
+}
+
+fn ring(section: &Section<'_, '_>) -> Option<MapperKind> {
+    let hash = section.required("hash", &RING_HASH)?;
+    let points = match hash {
+        RingPoints::Ketama => section.or("points", &POINTS, KETAMA_POINTS),
+        RingPoints::Xxh64 => section.required("points", &POINTS)?,
+    };
+    Some(MapperKind::Ring { hash, points: usize::try_from(points).ok()? })
+}
+
+fn multi_probe(section: &Section<'_, '_>) -> Option<MapperKind> {
+    let hash = section.required("hash", &SEEDED_HASH);
+    let probes = section.or("probes", &Whole { min: 1, max: 1000 }, PROBES);
+    let seeds = section.list("seeds", &Whole { min: 0, max: i64::MAX as u64 }, 2..3, vec![1, 2]);
+    Some(MapperKind::MultiProbe { hash: hash?, seeds: seeds.try_into().ok()?, probes: u32::try_from(probes).ok()? })
+}
+
+fn slots(section: &Section<'_, '_>, names: &mut Names) -> Option<MapperKind> {
+    let ranges = entries(section, "ranges", "first, last and shard", |range| {
+        let (first, last) = (range.required("first", &SLOT), range.required("last", &SLOT));
+        let shard = names.number(range.required("shard", &SHARD)?);
+        Some(SlotRange { first: u16::try_from(first?).ok()?, last: u16::try_from(last?).ok()?, shard })
+    });
+    ranges.map(MapperKind::Slots)
+}
+
+fn ranges(section: &Section<'_, '_>, names: &mut Names) -> Option<MapperKind> {
+    let ranges = entries(section, "ranges", "from and shard", |range| {
+        range.note_known(&["from"]);
+        let from = if range.has("from") { range.required("from", &KEY) } else { Some(Vec::new()) };
+        let shard = names.number(range.required("shard", &SHARD)?);
+        Some((from?, shard))
+    });
+    ranges.map(MapperKind::Ranges)
+}
+
+fn dates(section: &Section<'_, '_>, names: &mut Names) -> Option<MapperKind> {
+    let delimiter = section.or("delimiter", &Text::any(16, "what separates the parts of a key"), ":".to_owned());
+    let part = section.or("part", &Whole { min: 0, max: 64 }, 0);
+    let ranges = entries(section, "ranges", "from and shard", |range| {
+        let from = range.required("from", &DATE);
+        let shard = names.number(range.required("shard", &SHARD)?);
+        Some((from?, shard))
+    });
+    let otherwise = names.number(section.required("otherwise", &SHARD)?);
+    let place = DatePlace { delimiter, part: usize::try_from(part).ok()? };
+    Some(MapperKind::Dates { place, ranges: ranges?, otherwise })
+}
+
+fn table(section: &Section<'_, '_>, names: &mut Names) -> Option<MapperKind> {
+    let keys = entries(section, "keys", "key and shard", |entry| {
+        let key = entry.required("key", &KEY);
+        let shard = names.number(entry.required("shard", &SHARD)?);
+        Some((key?, shard))
+    });
+    let otherwise = names.number(section.required("otherwise", &SHARD)?);
+    Some(MapperKind::Table { keys: keys?, otherwise })
 }
 
 /// Names of shards in the order in which they first stand there.
 #[derive(Default)]
-struct Names(Vec<String>);
+struct Names(BTreeMap<String, usize>);
 
 impl Names {
     fn number(&mut self, name: String) -> usize {
-        self.0.iter().position(|known| *known == name).unwrap_or_else(|| {
-            self.0.push(name);
-            self.0.len() - 1
-        })
+        let next = self.0.len();
+        *self.0.entry(name).or_insert(next)
+    }
+
+    fn in_order(self) -> Vec<String> {
+        let mut names: Vec<(String, usize)> = self.0.into_iter().collect();
+        names.sort_unstable_by_key(|(_, number)| *number);
+        names.into_iter().map(|(name, _)| name).collect()
     }
 }
 
 /// A function that names the shard of each entry.
-fn listed(section: &Section<'_, '_>, kind: impl FnOnce(&mut Names) -> Option<MapperKind>) -> Option<Mapper> {
+fn listed(section: &Section<'_, '_>, kind: fn(&Section<'_, '_>, &mut Names) -> Option<MapperKind>) -> Option<Mapper> {
     let mut names = Names::default();
-    let kind = kind(&mut names)?;
-    or_fault(section, Mapper::new(kind, names.0))
+    let kind = kind(section, &mut names)?;
+    or_fault(section, Mapper::new(kind, names.in_order()))
 }
 
 /// The sections of a list; none when one has a fault.
@@ -224,22 +234,24 @@ fn entries<T>(
     section: &Section<'_, '_>,
     name: &'static str,
     each: &str,
-    names: &mut Names,
-    read: impl Fn(&Section<'_, '_>, &mut Names) -> Option<T>,
+    mut read: impl FnMut(&Section<'_, '_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     if !section.has(name) {
         section.missing(name, format!("sections [[keyspace.mapper.{name}]], each with {each}"), None);
     }
     let max = LISTS.iter().find(|(list, _)| *list == name).map_or(0, |(_, max)| *max);
     let sections = section.sections(name, max);
-    let sections = sections.into_iter().map(|entry| {
-        let value = read(&entry, names);
-        entry.finish();
-        value
-    });
     // Every one is read, so that all faults are told.
-    let read: Vec<Option<T>> = sections.collect();
-    read.into_iter().collect::<Option<Vec<T>>>().filter(|entries| !entries.is_empty())
+    let mut entries = Vec::with_capacity(sections.len());
+    let mut whole = !sections.is_empty();
+    for entry in sections {
+        match read(&entry) {
+            Some(value) => entries.push(value),
+            None => whole = false,
+        }
+        entry.finish();
+    }
+    whole.then_some(entries)
 }
 
 /// A function of a hash, onto shards that are named in the order of their numbers.

@@ -1,5 +1,7 @@
 //! A mapper as it is declared, and what it makes of a key.
 
+use std::sync::Arc;
+
 use jiff::civil::Date;
 
 use super::hash::ShardHash;
@@ -119,7 +121,8 @@ pub struct InvalidMapper {
 /// A declared shard mapper with the names of its shards, in the order of their numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapper {
-    function: Function,
+    /// Shared by all copies: a ring takes up to 4 MiB.
+    function: Arc<Function>,
     label: &'static str,
     hash: Option<&'static str>,
     shards: Vec<String>,
@@ -193,14 +196,19 @@ impl Mapper {
             }
             MapperKind::Table { keys, otherwise } => (Function::Table(Table::new(keys, otherwise)?), None),
         };
-        Ok(Self { function, label, hash, shards })
+        Ok(Self { function: Arc::new(function), label, hash, shards })
     }
 
     /// A store that is one shard.
     #[must_use]
     pub fn single(shard: String) -> Self {
         let hash = ShardHash::Murmur2;
-        Self { function: Function::Modulo(hash), label: "modulo", hash: Some(hash.label()), shards: vec![shard] }
+        Self {
+            function: Arc::new(Function::Modulo(hash)),
+            label: "modulo",
+            hash: Some(hash.label()),
+            shards: vec![shard],
+        }
     }
 
     /// The number of the shard of a key of the store: below the number of shards.
@@ -208,7 +216,7 @@ impl Mapper {
     pub fn shard_of(&self, key: &[u8]) -> usize {
         let shards = self.shards.len() as u64;
         let number = |number: u64| usize::try_from(number).unwrap_or(0);
-        match &self.function {
+        match &*self.function {
             Function::Modulo(hash) => number(hash.number(key) % shards.max(1)),
             Function::Jump(hash) => number(jump(hash.number(key), shards)),
             Function::Rendezvous(rendezvous) => rendezvous.shard_of(key),

@@ -31,7 +31,7 @@ impl Maglev {
             return fault(format!("should be at least the number of shards, {}", nodes.len()), "choose a larger prime");
         }
         let permutation = |node: &String| {
-            let remainder = |seed, modulus: u32| (xxh64(node.as_bytes(), seed) % u64::from(modulus)) as usize;
+            let remainder = |seed, modulus: u32| reduced(xxh64(node.as_bytes(), seed), modulus as usize);
             (remainder(0, size), remainder(1, size - 1) + 1)
         };
         Ok(Self { table: populate(nodes.iter().map(permutation).collect(), size as usize) })
@@ -43,9 +43,13 @@ impl Maglev {
 
     /// The shard of a hash.
     fn at(&self, hash: u64) -> usize {
-        let place = hash % (self.table.len() as u64).max(1);
-        self.table.get(place as usize).copied().map_or(0, usize::from)
+        self.table.get(reduced(hash, self.table.len())).copied().map_or(0, usize::from)
     }
+}
+
+/// The remainder, as an index.
+fn reduced(hash: u64, modulus: usize) -> usize {
+    usize::try_from(hash % (modulus as u64).max(1)).unwrap_or(0)
 }
 
 /// Shards take the next free place of their permutation, in turn, until none is free.
