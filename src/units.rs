@@ -190,6 +190,7 @@ impl fmt::Display for Span {
 
 /// What is known of a count: `lower <= true <= upper`. It never travels as one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The count is at least this.
     pub lower: u64,

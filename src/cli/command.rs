@@ -13,6 +13,7 @@ use super::output::Output;
 use super::replay::ReplayArgs;
 use super::route::RouteArgs;
 use super::run::RunArgs;
+use super::schema::SchemaArgs;
 use super::topics::TopicsArgs;
 
 /// What to do.
@@ -37,6 +38,8 @@ pub enum Command {
     /// SIGHUP reads the configuration again: other rules are in force at once, without a restart. A file with faults, or one that
     /// differs in anything but rules, changes nothing; the log says why.
     Run(RunArgs),
+    /// Print the JSON Schema of a kind of record, or all of them as an AsyncAPI document
+    Schema(SchemaArgs),
     /// Make or check the topics between the leader and the routers
     Topics(TopicsArgs),
 }
@@ -56,6 +59,7 @@ impl Command {
             Self::Replay(args) => super::replay::run(&args, output),
             Self::Route(args) => super::route::run(&args, output),
             Self::Run(args) => super::run::run(&args, output),
+            Self::Schema(args) => super::schema::run(&args, output),
             Self::Topics(args) => super::topics::run(&args, output),
         }
     }

@@ -21,6 +21,7 @@ mod reload;
 mod replay;
 mod route;
 mod run;
+mod schema;
 mod signals;
 mod topics;
 
@@ -34,3 +35,4 @@ pub use output::Output;
 pub use replay::ReplayArgs;
 pub use route::RouteArgs;
 pub use run::RunArgs;
+pub use schema::{SchemaArgs, SchemaName};

@@ -16,8 +16,10 @@ pub const MAX_LISTED: usize = 200;
 
 /// What a router says: which version its table has, and which keys still have guards that this version would place elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RouterAck {
-    /// [`super::SCHEMA`].
+    /// Number of the schema: 1.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = super::SCHEMA)))]
     pub schema: u32,
     /// The router's name.
     pub id: String,
@@ -40,14 +42,17 @@ pub struct RouterAck {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more_refused: bool,
     /// RFC 3339, by the router's clock.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub time: String,
     /// RFC 3339: until then a store call of unknown outcome may still land; absent when there is none. Informative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub unknown_until: Option<String>,
 }
 
 /// A key that a router has not acknowledged yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitingKey {
     /// Name of the keyspace.
     pub keyspace: String,
@@ -60,6 +65,7 @@ pub struct WaitingKey {
 
 /// A key whose record a router cannot obey.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RefusedKey {
     /// Name of the keyspace.
     pub keyspace: String,
@@ -121,8 +127,10 @@ impl RouterAck {
 
 /// What the owner says of the move of a key's records into a new layout. All its movers have ended before it says `done`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BackfillReport {
-    /// [`super::SCHEMA`].
+    /// Number of the schema: 1.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = super::SCHEMA)))]
     pub schema: u32,
     /// Name of the keyspace.
     pub keyspace: String,
@@ -144,6 +152,7 @@ pub struct BackfillReport {
     /// True once every mover has ended.
     pub done: bool,
     /// RFC 3339, by the owner's clock.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub time: String,
 }
 
@@ -178,8 +187,10 @@ impl BackfillReport {
 /// What the owner says of the layout that was left: how much is still in the places that the current layout does not share, and of
 /// the purge of the current layout's tombstones. All its deleters have ended before it says `remaining` 0.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RetiredReport {
-    /// [`super::SCHEMA`].
+    /// Number of the schema: 1.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = super::SCHEMA)))]
     pub schema: u32,
     /// Name of the keyspace.
     pub keyspace: String,
@@ -193,6 +204,7 @@ pub struct RetiredReport {
     /// Records and tombstones that are still to go.
     pub remaining: u64,
     /// RFC 3339, by the owner's clock.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub time: String,
 }
 

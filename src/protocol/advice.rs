@@ -9,8 +9,10 @@ use super::wire;
 
 /// Advice: a record, never a layout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
-    /// [`super::SCHEMA`].
+    /// Number of the schema: 1.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = super::SCHEMA)))]
     pub schema: u32,
     /// Name of the keyspace.
     pub keyspace: String,
@@ -24,11 +26,13 @@ pub struct Advice {
     /// The numbers behind it.
     pub evidence: Evidence,
     /// RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub decided_at: String,
 }
 
 /// What to do other than split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Mostly reads: cache or replicate.

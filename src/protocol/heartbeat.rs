@@ -10,12 +10,15 @@ use super::wire;
 
 /// The leader is alive and its table is this: a fresh reader serves only when its own digest is the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Heartbeat {
-    /// [`SCHEMA`].
+    /// Number of the schema: 1.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     pub schema: u32,
     /// The newest accepted version when the heartbeat was written; its own is in the headers.
     pub newest: Version,
     /// RFC 3339, by the leader's clock.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub time: String,
     /// Number of plans in the table.
     pub plans: u64,
@@ -47,12 +50,15 @@ impl Heartbeat {
 /// A claim is sent once. When its outcome is unknown the publisher reads to the end of the topic and claims anew, with another nonce:
 /// were the same claim in the log twice, compaction would keep the second, and a fresh reader would refuse what lies between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Claim {
-    /// [`SCHEMA`].
+    /// Number of the schema: 1.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     pub schema: u32,
     /// Which instance it is.
     pub instance: String,
     /// RFC 3339, by its clock.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub time: String,
 }
 

@@ -14,6 +14,8 @@ mod log_record;
 mod plan_record;
 mod record_key;
 mod refusal;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod table;
 mod version;
 mod wire;
@@ -27,8 +29,8 @@ pub use heartbeat::{Claim, Heartbeat};
 pub use layout::{InvalidLayout, Layout, MAX_BUCKETS, bucket_hash, plan_seed};
 pub use log_record::LogRecord;
 pub use plan_record::{
-    BUCKET_HASH, BUCKET_KEY, BucketField, Delete, Evidence, History, InvalidKeyField, KeyField, MAX_READ_LAYOUTS,
-    MAX_VALUE_BYTES, MigrationField, Outcome, PlanRecord, Prediction, SCHEMA, State, Writes,
+    BUCKET_HASH, BUCKET_KEY, BucketField, Delete, Evidence, History, InvalidKeyField, KeyField, MAX_BUCKET_KEY_BYTES,
+    MAX_READ_LAYOUTS, MAX_VALUE_BYTES, MigrationField, Outcome, PlanRecord, Prediction, SCHEMA, State, Writes,
 };
 pub use record_key::{
     AckTopicKey, InvalidRecordKey, MAX_KEYSPACE_NAME_BYTES, MAX_ROUTER_ID_BYTES, PlanKey, PlanTopicKey,

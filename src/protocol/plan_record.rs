@@ -16,9 +16,13 @@ pub const MAX_VALUE_BYTES: usize = 4096;
 pub const BUCKET_HASH: &str = "xxh64-low-bits";
 /// The only bucket key form that is written; readers take the record's own.
 pub const BUCKET_KEY: &str = "{key}:{label}";
+/// The longest form of a bucket's key, in bytes.
+pub const MAX_BUCKET_KEY_BYTES: usize = 256;
 
-/// Where a migration stands. A router needs the record's `write`, `read` and `delete` only.
+/// Where a migration stands. Requests go by the record's `write`, `read` and `delete`; by the state only operations that need the old
+/// value, which wait in dual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Waits for approval; places nothing.
@@ -55,6 +59,7 @@ impl State {
 
 /// How the keyspace's records are written; decides the phases of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Writes {
     /// An id is written once, by its one author.
@@ -68,6 +73,7 @@ pub enum Writes {
 
 /// What becomes of records in the old layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum History {
     /// The owner copies them and reports.
@@ -83,6 +89,7 @@ pub enum History {
 
 /// How a delete is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Delete {
     /// Leave a tombstone in the write layout.
@@ -94,8 +101,11 @@ pub enum Delete {
 
 /// The decision for one key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(transform = super::schema::plan_record))]
 pub struct PlanRecord {
-    /// [`SCHEMA`].
+    /// Number of the schema: 1.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
     pub schema: u32,
     /// Name of the keyspace.
     pub keyspace: String,
@@ -107,6 +117,7 @@ pub struct PlanRecord {
     /// Where a write goes; none while writes wait.
     pub write: Option<Layout>,
     /// Where a read looks, in this order.
+    #[cfg_attr(feature = "schema", schemars(length(min = 1, max = 8), extend("uniqueItems" = true)))]
     pub read: Vec<Layout>,
     /// What a delete does.
     pub delete: Delete,
@@ -124,9 +135,11 @@ pub struct PlanRecord {
     /// What it was measured to do, once it was.
     pub outcome: Option<Outcome>,
     /// RFC 3339, when the migration was decided.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub decided_at: String,
     /// RFC 3339, only in proposed and prepare: a record that reached the log later is void.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub not_after: Option<String>,
 }
 
@@ -209,8 +222,9 @@ impl PlanRecord {
         if self.read.iter().enumerate().any(repeated) {
             return Err("read lists a layout once");
         }
-        if !self.bucket.key.contains("{label}") || !self.bucket.key.contains("{key}") {
-            return Err("the key of a bucket holds {key} and {label}");
+        let once = |name: &str| self.bucket.key.matches(name).count() == 1;
+        if !once("{key}") || !once("{label}") || self.bucket.key.len() > MAX_BUCKET_KEY_BYTES {
+            return Err("the key of a bucket holds {key} and {label} once each, in at most 256 bytes");
         }
         if self.not_after.as_ref().is_some_and(|limit| limit.parse::<jiff::Timestamp>().is_err()) {
             return Err("not_after is RFC 3339");
@@ -292,6 +306,7 @@ impl From<KeyField> for RawKey {
 
 /// The two layouts of a migration and the rules it runs by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MigrationField {
     /// The version with which the migration began: its name. Reports of the owner carry it, so that one of an earlier migration
     /// into the same layout counts for nothing. In a proposal the version that the leader expected to give it.
@@ -308,13 +323,17 @@ pub struct MigrationField {
 
 /// How a request id becomes a bucket and a bucket becomes a key of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BucketField {
-    /// [`BUCKET_HASH`]; a router that does not know the hash refuses the record.
+    /// How a request id becomes a number: `xxh64-low-bits`; a router that does not know the hash refuses the record.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = BUCKET_HASH)))]
     pub hash: String,
-    /// Seed of the hash.
+    /// Seed of the hash: 16 hexadecimal digits in lower case.
     #[serde(with = "seed_hex")]
+    #[cfg_attr(feature = "schema", schemars(with = "String", extend("pattern" = super::schema::HEX16)))]
     pub seed: u64,
-    /// Key of a bucket: `{key}` and `{label}` are replaced.
+    /// Key of a bucket: `{key}` and `{label}` are replaced; each is there once.
+    #[cfg_attr(feature = "schema", schemars(transform = super::schema::bucket_key))]
     pub key: String,
 }
 
@@ -342,6 +361,7 @@ const fn is_zero(number: &u64) -> bool {
 
 /// Why: the numbers behind the decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
     /// Kind of rule.
     pub rule: String,
@@ -374,6 +394,7 @@ pub struct Evidence {
 
 /// What is expected of the split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Prediction {
     /// Share of the key's point load on its hottest bucket.
     pub hottest_bucket_share: f64,
@@ -387,10 +408,12 @@ pub struct Prediction {
 
 /// What a settled split was measured to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// Share of all load on the hottest shard, measured after settling.
     pub hottest_shard: f64,
     /// RFC 3339.
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub measured_at: String,
     /// Whether it was worth it by `min_gain`.
     pub helped: bool,

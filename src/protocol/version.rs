@@ -5,13 +5,29 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::headers::MAX_VERSION_NUMBER;
+
 /// Versions order all accepted records: by epoch, then by sequence number inside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Version {
     /// Number of the publisher's claim; grows with every change of leader.
+    #[serde(deserialize_with = "version_number")]
+    #[cfg_attr(feature = "schema", schemars(range(max = MAX_VERSION_NUMBER)))]
     pub epoch: u64,
     /// Number of the record inside the epoch; starts at 1.
+    #[serde(deserialize_with = "version_number")]
+    #[cfg_attr(feature = "schema", schemars(range(max = MAX_VERSION_NUMBER)))]
     pub seq: u64,
+}
+
+/// The limit of headers holds in values too: a reader that keeps numbers as doubles would take two versions for one.
+fn version_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = u64::deserialize(deserializer)?;
+    if number <= MAX_VERSION_NUMBER {
+        return Ok(number);
+    }
+    Err(serde::de::Error::custom(format_args!("number {number} of a version, which should be below 2^53")))
 }
 
 impl fmt::Display for Version {

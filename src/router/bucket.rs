@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::protocol::{BUCKET_HASH, Delete, History, Layout, PlanRecord, RefusedRecord, SCHEMA, State, Writes};
-
-/// The longest form of a bucket's key, in bytes.
-pub const MAX_BUCKET_KEY_BYTES: usize = 256;
+use crate::protocol::{
+    BUCKET_HASH, Delete, History, Layout, MAX_BUCKET_KEY_BYTES, PlanRecord, RefusedRecord, SCHEMA, State, Writes,
+};
 
 /// The form of a bucket's key in the store, e.g. `{key}:{label}`.
 ///

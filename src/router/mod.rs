@@ -37,7 +37,7 @@ mod table;
 #[cfg(feature = "kafka")]
 mod topic;
 
-pub use bucket::{BucketKey, InvalidBucketKey, MAX_BUCKET_KEY_BYTES};
+pub use bucket::{BucketKey, InvalidBucketKey};
 pub use changes::ApplyError;
 pub use gather::{Cursor, Fetch, Gather, GatherError, GatherSettings, LookUp, Page, Row, Step};
 pub use ledger::{AckState, RefusedPlan, Waiting};
