@@ -55,7 +55,6 @@ pub mod config;
 #[cfg(feature = "service")]
 pub mod source;
 
-#[cfg(feature = "kafka")]
 pub mod control;
 
 #[cfg(feature = "service")]

@@ -9,7 +9,7 @@
 //! One record is in flight at a time; a record whose outcome is unknown is sent again with the same version and bytes (I1), and
 //! is done when it is read back and accepted (I4).
 
-use crate::protocol::{Nonce, PlanTopicKey, Version};
+use crate::protocol::{Applied, Heartbeat, Nonce, PlanTable, PlanTopicKey, SCHEMA, Version};
 use crate::units::{EventTime, Span};
 
 /// A record without an answer is sent again after so long.
@@ -20,7 +20,7 @@ const CLAIM_LIMIT: Span = Span::from_secs(8);
 const REJOIN_AFTER: Span = Span::from_secs(15);
 
 /// A record that should be on the topic.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Draft {
     /// Its key.
     pub key: PlanTopicKey,
@@ -30,8 +30,32 @@ pub struct Draft {
     pub purpose: Purpose,
 }
 
+impl Draft {
+    /// The answer to a refused record that is the last of its key and would survive compaction: the accepted one again, else a
+    /// tombstone. It goes before everything else. None when no key is shadowed.
+    #[must_use]
+    pub fn answer(table: &PlanTable) -> Option<Self> {
+        let (key, _) = table.shadowed().next()?;
+        Some(Self { key: key.clone(), value: table.answer(key), purpose: Purpose::Answer })
+    }
+
+    /// The leader is there and holds `table`; `acks_seen` is the offset up to which it has read the acks topic.
+    #[must_use]
+    pub fn heartbeat(table: &PlanTable, now: EventTime, acks_seen: Option<i64>) -> Self {
+        let heartbeat = Heartbeat {
+            schema: SCHEMA,
+            newest: table.last_version(),
+            time: now.to_rfc3339(),
+            plans: table.plans().len() as u64,
+            digest: table.digest(),
+            acks_seen,
+        };
+        Self { key: PlanTopicKey::Heartbeat, value: Some(heartbeat.encode()), purpose: Purpose::Heartbeat }
+    }
+}
+
 /// Why a record is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// It was decided.
     Decision,
@@ -42,7 +66,7 @@ pub enum Purpose {
 }
 
 /// A draft with its version and the time of its decision: every time it is sent it is the same bytes (I1).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Outgoing {
     /// The record.
     pub draft: Draft,
@@ -62,7 +86,7 @@ pub enum Send {
 }
 
 /// Whether this process may publish.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum State {
     /// The partition is not assigned to it.
     Follower,
@@ -76,14 +100,14 @@ enum State {
     Deposed { since: EventTime },
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct InFlight {
     record: Outgoing,
     send_at: EventTime,
 }
 
 /// Leadership of one process.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Leadership {
     /// Names this process; each claim's nonce is made from it.
     base: Nonce,
@@ -121,6 +145,39 @@ impl Leadership {
         if self.state == State::Candidate {
             self.claims += 1;
             self.state = State::Claiming { epoch: self.highest_epoch + 1, claimed_at: now, sent: false };
+        }
+    }
+
+    /// A record of the plan topic was folded: `nonce` is that of its headers, where they give one, and `last` the table's last
+    /// accepted version after it. Gives what was in flight when this record is its answer.
+    pub fn handle_applied(
+        &mut self,
+        nonce: Option<Nonce>,
+        applied: &Applied,
+        last: Version,
+        now: EventTime,
+    ) -> Option<Outgoing> {
+        match applied {
+            Applied::Claim { epoch, nonce, repeated: true, .. } => {
+                self.handle_claim_repeated(*epoch, *nonce);
+                None
+            }
+            Applied::Claim { epoch, nonce, won, .. } => {
+                self.handle_claim(*epoch, *nonce, *won, now);
+                None
+            }
+            Applied::Refused { version, .. } => {
+                let mine = nonce == Some(self.nonce());
+                let flying = self.in_flight().filter(|flying| mine && Some(flying.version) == *version).cloned()?;
+                self.handle_refused(flying.version);
+                Some(flying)
+            }
+            Applied::Ignored(_) => None,
+            _ => {
+                let flying = self.in_flight().filter(|flying| flying.version == last).cloned();
+                self.handle_accepted(last, now);
+                flying
+            }
         }
     }
 

@@ -90,14 +90,10 @@ impl Publisher {
         table: &PlanTable,
         now: EventTime,
     ) -> Option<Published> {
+        let nonce = record.parsed_headers().ok().map(|headers| headers.nonce);
+        let answered = self.leadership.handle_applied(nonce, applied, table.last_version(), now);
         match applied {
             Applied::Claim { epoch, nonce, won, repeated } => {
-                let mine = *nonce == self.leadership.nonce();
-                if *repeated {
-                    self.leadership.handle_claim_repeated(*epoch, *nonce);
-                } else {
-                    self.leadership.handle_claim(*epoch, *nonce, *won, now);
-                }
                 let key = PlanTopicKey::Claim { epoch: *epoch, nonce: *nonce };
                 let version = Version { epoch: *epoch, seq: 0 };
                 let (result, detail) = match (*won, *repeated) {
@@ -105,38 +101,26 @@ impl Publisher {
                     (false, true) => (ControlResult::Refused, "the claim is there twice"),
                     (false, false) => (ControlResult::Refused, "another claim of the epoch was first"),
                 };
+                let mine = *nonce == self.leadership.nonce();
                 mine.then(|| Published { key, version, result, detail: detail.to_owned() })
             }
-            Applied::Refused { key, version, reason } => {
-                let version = (*version)?;
-                let flying = self.leadership.in_flight().is_some_and(|flying| flying.version == version);
-                let mine = record.parsed_headers().is_ok_and(|headers| headers.nonce == self.leadership.nonce());
-                if flying && mine {
-                    self.leadership.handle_refused(version);
-                }
-                Some(Published {
-                    key: key.clone(),
-                    version,
-                    result: ControlResult::Refused,
-                    detail: reason.to_string(),
-                })
-            }
+            Applied::Refused { key, version, reason } => Some(Published {
+                key: key.clone(),
+                version: (*version)?,
+                result: ControlResult::Refused,
+                detail: reason.to_string(),
+            }),
             Applied::Ignored(_) => None,
-            _ => {
-                let version = table.last_version();
-                let mine = self.leadership.in_flight().filter(|flying| flying.version == version).cloned();
-                self.leadership.handle_accepted(version, now);
-                mine.map(|flying| Published {
-                    result: if flying.draft.purpose == Purpose::Answer {
-                        ControlResult::Reasserted
-                    } else {
-                        ControlResult::Published
-                    },
-                    key: flying.draft.key,
-                    version,
-                    detail: String::new(),
-                })
-            }
+            _ => answered.map(|flying| Published {
+                result: if flying.draft.purpose == Purpose::Answer {
+                    ControlResult::Reasserted
+                } else {
+                    ControlResult::Published
+                },
+                key: flying.draft.key,
+                version: flying.version,
+                detail: String::new(),
+            }),
         }
     }
 

@@ -12,11 +12,11 @@
 //! A migration may be turned round from proposed and prepare, where nothing was written to B; a hold is turned back to prepare first.
 //! From dual on it goes forward. Nothing here looks at a clock, a table or a configuration: a model can drive these very functions.
 
-use crate::protocol::{BUCKET_HASH, BUCKET_KEY, BucketField, InvalidLayout};
 use crate::protocol::{
-    Delete, Evidence, History, KeyField, Layout, MAX_READ_LAYOUTS, MAX_VALUE_BYTES, MigrationField, PlanKey,
-    PlanRecord, Prediction, SCHEMA, State, Version, Writes,
+    AckTable, Delete, Evidence, History, KeyField, Layout, MAX_READ_LAYOUTS, MAX_VALUE_BYTES, MigrationField,
+    PlanEntry, PlanKey, PlanRecord, Prediction, SCHEMA, State, Version, Writes,
 };
+use crate::protocol::{BUCKET_HASH, BUCKET_KEY, BucketField, InvalidLayout};
 
 /// What routers and the owner say of a key's newest record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -35,6 +35,24 @@ pub struct Facts {
     pub expired: bool,
     /// The owner has reported for this migration that the old layout is empty.
     pub retired: bool,
+}
+
+impl Facts {
+    /// What `acks` says of the newest record of `key`, with `expect` routers at least to be registered. What only time and other keys
+    /// tell is left at false.
+    #[must_use]
+    pub fn reported(acks: &AckTable, key: &PlanKey, entry: &PlanEntry, expect: usize) -> Self {
+        let migration = entry.record.migration;
+        let backfill = acks.backfill(key, migration.to.number());
+        let retired = acks.retired(key, migration.from.number());
+        Self {
+            acknowledged: acks.routers().len() >= expect && acks.acknowledged(key, entry.version),
+            refused: acks.refusal(key, entry.version).is_some(),
+            moved: backfill.is_some_and(|report| report.proves(migration.version)),
+            retired: retired.is_some_and(|report| report.proves(migration.version)),
+            ..Self::default()
+        }
+    }
 }
 
 /// What comes next for a key.
@@ -266,6 +284,13 @@ pub fn next(record: &PlanRecord, facts: &Facts) -> Step {
 pub fn turn_back(record: &PlanRecord) -> Option<PlanRecord> {
     // Once dual was sent a record of the new layout may exist; a hold that is the newest record proves that it was not.
     (record.state == State::Hold).then(|| enter(record, State::Prepare))
+}
+
+/// What a leader of `epoch` does before anything else with a hold of an earlier one: it has not seen how long that has lasted, so it
+/// turns it back. None when there is nothing to turn back.
+#[must_use]
+pub fn taken_over(entry: &PlanEntry, epoch: u64) -> Option<PlanRecord> {
+    if entry.version.epoch == epoch { None } else { turn_back(&entry.record) }
 }
 
 /// A migration ends where it began: nothing was written to the new layout. None once that may have happened.

@@ -34,9 +34,8 @@ impl Running<'_> {
     /// What the plan of `key` needs.
     pub(super) fn need(&self, key: &PlanKey, entry: &PlanEntry) -> Need {
         let record = &entry.record;
-        // A new leader has not seen how long a hold has lasted: it turns every one back first.
-        if record.state == State::Hold && entry.version.epoch != self.view.world.next.epoch {
-            return migration::turn_back(record).map_or(Need::Nothing, |record| put(Rank::TurnBack, record));
+        if let Some(prepare) = migration::taken_over(entry, self.view.world.next.epoch) {
+            return put(Rank::TurnBack, prepare);
         }
         if let Some(need) = self.given_up(key, entry) {
             return need;
@@ -58,21 +57,14 @@ impl Running<'_> {
     }
 
     fn facts(&self, key: &PlanKey, entry: &PlanEntry) -> Facts {
-        let (view, acks) = (self.view, self.view.world.acks);
-        let migration = entry.record.migration;
-        let enough = acks.routers().len() >= view.protocol.expect_routers;
+        let view = self.view;
         let expire_after = view.settings(key).map_or(Span::ZERO, |settings| settings.expire_after);
-        let backfill = acks.backfill(key, migration.to.number());
-        let retired = acks.retired(key, migration.from.number());
         Facts {
-            acknowledged: enough && acks.acknowledged(key, entry.version),
-            refused: acks.refusal(key, entry.version).is_some(),
             may_hold: !self.holding && self.memory.may_hold(key, view.now),
             held_too_long: self.memory.seen_at(key).is_some_and(|at| view.now.since(at) >= view.protocol.hold_limit),
-            moved: backfill.is_some_and(|report| report.proves(migration.version)),
             // A keyspace that is no longer configured has no span: nothing is said to have expired.
             expired: !expire_after.is_zero() && self.age(key, entry) >= expire_after,
-            retired: retired.is_some_and(|report| report.proves(migration.version)),
+            ..Facts::reported(view.world.acks, key, entry, view.protocol.expect_routers)
         }
     }
 

@@ -443,6 +443,14 @@ impl PlanTable {
         self.heartbeat.as_ref()
     }
 
+    /// True when the leader's last heartbeat does not speak against this table: its digest was that of the table at that place, or
+    /// there was none, or the table differs by right because this version could not read a record. Who begins to follow serves
+    /// nothing before.
+    #[must_use]
+    pub fn is_vouched_for(&self) -> bool {
+        self.heartbeat.as_ref().is_none_or(|heartbeat| heartbeat.agrees) || !self.unreadable.is_empty()
+    }
+
     /// Keys whose newest record in the log was refused and has to be answered: the accepted record again, else a tombstone.
     pub fn shadowed(&self) -> impl ExactSizeIterator<Item = (&PlanTopicKey, &Shadow)> {
         self.shadowed.iter()

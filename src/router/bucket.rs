@@ -1,10 +1,6 @@
-//! The rules that one record gives for one key: layouts, seed and the form of a bucket's key.
+//! The form of a bucket's key in the store.
 
-use std::borrow::Cow;
-
-use crate::protocol::{
-    BUCKET_HASH, Delete, History, Layout, MAX_BUCKET_KEY_BYTES, PlanRecord, RefusedRecord, SCHEMA, State, Writes,
-};
+use crate::protocol::MAX_BUCKET_KEY_BYTES;
 
 /// The form of a bucket's key in the store, e.g. `{key}:{label}`.
 ///
@@ -42,7 +38,7 @@ pub enum InvalidBucketKey {
 
 impl InvalidBucketKey {
     /// The rule that is broken.
-    const fn rule(&self) -> &'static str {
+    pub(super) const fn rule(&self) -> &'static str {
         match self {
             Self::TooLong(_) => "the key of a bucket has a form of at most 256 bytes",
             Self::Times { .. } => "the key of a bucket holds {key} and {label} once each",
@@ -117,117 +113,6 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &[u8] {
         if number == 0 {
             return &digits[at..];
         }
-    }
-}
-
-/// What an operation that needs the old value may do under a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InPlace {
-    /// Go on.
-    Open,
-    /// Wait: a blind write of unknown outcome may still land in the old layout.
-    Wait,
-    /// The keyspace's records are not updated in place.
-    Forbidden(Writes),
-}
-
-/// What one record says about placing the requests of its key.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Rules {
-    pub(super) state: Option<State>,
-    pub(super) write: Option<Layout>,
-    pub(super) read: Box<[Layout]>,
-    pub(super) delete: Delete,
-    pub(super) writes: Writes,
-    pub(super) in_place: InPlace,
-    pub(super) look_again: bool,
-    seed: u64,
-    form: Option<BucketKey>,
-}
-
-impl Rules {
-    /// The rules of a key without a plan.
-    pub(super) fn bare() -> Self {
-        Self {
-            state: None,
-            write: Some(Layout::BARE),
-            read: Box::new([Layout::BARE]),
-            delete: Delete::Remove,
-            writes: Writes::Update,
-            in_place: InPlace::Open,
-            look_again: false,
-            seed: 0,
-            form: None,
-        }
-    }
-
-    /// The rules of a record.
-    ///
-    /// # Errors
-    /// Why this router cannot obey it. What was read off the topic has been checked by then; what a caller made may not be.
-    pub(super) fn of(record: &PlanRecord) -> Result<Self, RefusedRecord> {
-        if record.schema != SCHEMA {
-            return Err(RefusedRecord::Schema(record.schema));
-        }
-        if record.bucket.hash != BUCKET_HASH {
-            return Err(RefusedRecord::Hash(record.bucket.hash.chars().take(64).collect()));
-        }
-        record.check().map_err(RefusedRecord::Shape)?;
-        let form = BucketKey::parse(&record.bucket.key).map_err(|error| RefusedRecord::Shape(error.rule()))?;
-        let writes = record.migration.writes;
-        let in_place = match (writes, record.state) {
-            (Writes::Update, State::Dual) => InPlace::Wait,
-            (Writes::Update, _) | (_, State::Proposed) => InPlace::Open,
-            (Writes::Insert | Writes::Versioned, _) => InPlace::Forbidden(writes),
-        };
-        Ok(Self {
-            state: Some(record.state),
-            write: record.write,
-            read: record.read.clone().into_boxed_slice(),
-            delete: record.delete,
-            writes,
-            in_place,
-            look_again: record.migration.history == History::Expire && record.read.len() > 1,
-            seed: record.bucket.seed,
-            form: Some(form),
-        })
-    }
-
-    /// The bucket of a request id in a layout.
-    pub(super) fn bucket_of(&self, layout: Layout, id: &[u8]) -> u32 {
-        layout.bucket_of(id, self.seed)
-    }
-
-    /// The store's key of a bucket: the bare key, or the record's form.
-    pub(super) fn key_of<'k>(&self, layout: Layout, bucket: u32, key: &'k [u8]) -> Cow<'k, [u8]> {
-        match (layout.label(bucket), &self.form) {
-            (Some(label), Some(form)) => Cow::Owned(form.render(key, label)),
-            _ => Cow::Borrowed(key),
-        }
-    }
-
-    /// True when a write begun under `older` goes where these rules send it.
-    pub(super) fn same_write(&self, older: &Self) -> bool {
-        match (self.write, older.write) {
-            (Some(mine), Some(theirs)) => mine == theirs && (mine.is_bare() || self.same_buckets(older)),
-            (None, None) => true,
-            _ => false,
-        }
-    }
-
-    /// True when a read begun under `older` looks where these rules send it, in the same order.
-    pub(super) fn same_reads(&self, older: &Self) -> bool {
-        let buckets_matter = self.read.iter().any(|layout| !layout.is_bare());
-        self.read == older.read && (!buckets_matter || self.same_buckets(older))
-    }
-
-    fn same_buckets(&self, older: &Self) -> bool {
-        self.seed == older.seed && self.form == older.form
-    }
-
-    /// True while writes wait.
-    pub(super) fn holds_writes(&self) -> bool {
-        self.write.is_none()
     }
 }
 

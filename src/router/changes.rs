@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
-use super::bucket::Rules;
 use super::ledger::{AckState, Ledger};
 use super::node::{Content, Node};
+use super::rules::Rules;
 use super::table::{CLOSED, OPEN, Table};
 use crate::protocol::{Applied, Digest, PlanKey, PlanRecord, PlanTopicKey, RefusedRecord, Version};
 use crate::units::{EventTime, Span};

@@ -5,8 +5,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::bucket::Rules;
 use super::node::{Content, Node};
+use super::rules::Rules;
 use super::stripe::{Left, Stripe};
 use crate::protocol::{Digest, PlanKey, RefusedRecord, Version};
 
@@ -233,19 +233,9 @@ impl Account {
             if left.is_some_and(Left::nothing) {
                 return false;
             }
-            waits |= waits_for(current, rules, left.unwrap_or(Left::ANYTHING));
+            waits |= current.waits_for(rules, left.unwrap_or(Left::ANYTHING));
             true
         });
         waits
     }
-}
-
-/// The rule of acknowledging: guards that the new version would place elsewhere, by another write layout or another `read`
-/// list. Calls of unknown outcome do not hold up the acknowledgement of a hold: nothing is written during one, and the record
-/// after it waits for them.
-fn waits_for(current: &Rules, older: &Rules, left: Left) -> bool {
-    let unknown_counts = !current.holds_writes();
-    let writes = left.writes || left.unknown_writes && unknown_counts;
-    let reads = left.reads || left.unknown_reads && unknown_counts;
-    writes && !current.same_write(older) || reads && !current.same_reads(older)
 }

@@ -30,6 +30,7 @@ mod ledger;
 mod live;
 mod node;
 mod placement;
+mod rules;
 #[cfg(feature = "kafka")]
 mod sender;
 mod stripe;
@@ -48,8 +49,10 @@ pub use live::{
 pub use placement::{
     DeletePlacement, Held, NoPlan, Place, Placement, ReadPlacement, ReadRule, Refused, ScanPlace, ScanPlacement, Write,
 };
+pub use rules::{Rules, WriteRule};
 #[cfg(feature = "kafka")]
 pub(crate) use sender::{Reported, Sender};
+pub use stripe::{Kind as GuardKind, Left};
 pub use table::{Table, TableSettings};
 #[cfg(feature = "kafka")]
 pub use topic::{FollowError, TopicFollower};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
 
-use super::bucket::Rules;
+use super::rules::Rules;
 use super::stripe::{Counts, Kind, Left, Unknown};
 use crate::protocol::{RefusedRecord, Version};
 

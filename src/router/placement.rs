@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Poll};
 
-use super::bucket::Rules;
 use super::guard::Guard;
 use super::node::{Content, Node};
+use super::rules::Rules;
 use super::table::Table;
 use crate::protocol::{Delete, Layout, RefusedRecord, Version, Writes};
 use crate::units::EventTime;
@@ -220,15 +220,6 @@ pub enum ReadRule {
     HighestVersion,
 }
 
-impl ReadRule {
-    pub(super) const fn of(writes: Writes) -> Self {
-        match writes {
-            Writes::Insert | Writes::Update => Self::FirstFound,
-            Writes::Versioned => Self::HighestVersion,
-        }
-    }
-}
-
 /// Where a point read looks.
 #[derive(Debug)]
 pub struct ReadPlacement<'a> {
@@ -316,7 +307,7 @@ impl<'a> ScanPlacement<'a> {
     pub(super) fn places_of(rules: &Rules, key: &'a [u8]) -> Vec<ScanPlace<'a>> {
         let mut places: Vec<ScanPlace<'a>> = Vec::new();
         let mut by_label: HashMap<Option<u32>, usize> = HashMap::new();
-        for (rank, &layout) in rules.read.iter().enumerate() {
+        for (rank, &layout) in rules.read().iter().enumerate() {
             for bucket in 0..layout.buckets() {
                 let label = layout.label(bucket);
                 let at = *by_label.entry(label).or_insert_with(|| {
@@ -351,7 +342,7 @@ impl<'a> ScanPlacement<'a> {
     /// Number of layouts that are read.
     #[must_use]
     pub fn layouts(&self) -> usize {
-        self.rules().map_or(1, |rules| rules.read.len())
+        self.rules().map_or(1, |rules| rules.read().len())
     }
 
     /// True when a copy of this id in this place counts at all. Copies elsewhere are left-overs: a record that was copied away
@@ -372,7 +363,7 @@ impl<'a> ScanPlacement<'a> {
         let rules = self.rules();
         place.layouts.iter().filter_map(move |&(rank, bucket)| {
             let own = match rules {
-                Some(rules) => rules.read.get(rank).is_some_and(|&layout| rules.bucket_of(layout, id) == bucket),
+                Some(rules) => rules.read().get(rank).is_some_and(|&layout| rules.bucket_of(layout, id) == bucket),
                 None => true,
             };
             own.then_some(rank)
@@ -383,7 +374,7 @@ impl<'a> ScanPlacement<'a> {
     #[must_use]
     pub fn home_of(&self, id: &[u8], rank: usize) -> Option<Place<'_>> {
         match self.rules() {
-            Some(rules) => rules.read.get(rank).map(|&layout| Place::of(rules, layout, id, &self.key)),
+            Some(rules) => rules.read().get(rank).map(|&layout| Place::of(rules, layout, id, &self.key)),
             None => (rank == 0).then(|| Place::bare(&self.key)),
         }
     }

@@ -28,7 +28,7 @@ pub(super) const SLOTS: usize = 4;
 
 /// What a guard protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A read of any form: a point read, a scan.
     Read,
     /// A blind write or a delete.
@@ -65,11 +65,15 @@ pub(super) struct Unknown {
 
 /// What is left of the guards of a generation or a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Left {
-    pub(super) reads: bool,
-    pub(super) writes: bool,
-    pub(super) unknown_reads: bool,
-    pub(super) unknown_writes: bool,
+pub struct Left {
+    /// Reads in flight.
+    pub reads: bool,
+    /// Writes in flight.
+    pub writes: bool,
+    /// Reads whose outcome is unknown.
+    pub unknown_reads: bool,
+    /// Writes whose outcome is unknown: they may still land.
+    pub unknown_writes: bool,
 }
 
 impl Left {

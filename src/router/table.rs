@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dashmap::DashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::bucket::{InPlace, Rules};
 use super::guard::Guard;
 use super::ledger::Ledger;
 use super::node::{Content, Node};
@@ -16,6 +15,7 @@ use super::placement::{
     DeletePlacement, Held, HeldCount, NoPlan, Place, Placement, Places, ReadPlacement, ReadRule, Refused,
     ScanPlacement, Write,
 };
+use super::rules::{Rules, WriteRule};
 use super::stripe::{Kind, Stripe};
 use crate::protocol::{Delete, Layout, MAX_PLANS, MAX_TROUBLED, RefusedRecord};
 
@@ -157,9 +157,8 @@ impl Table {
             return Ok(ReadPlacement { guard, places, rule: ReadRule::FirstFound });
         }
         let rules = self.rules_of(&guard);
-        let again = rules.look_again.then(|| rules.read.first()).flatten();
-        let places = rules.read.iter().chain(again).map(|&layout| Place::of(rules, layout, id, key)).collect();
-        let rule = ReadRule::of(rules.writes);
+        let places = rules.looks().map(|layout| Place::of(rules, layout, id, key)).collect();
+        let rule = rules.read_rule();
         Ok(ReadPlacement { guard, places: Places::Several(places), rule })
     }
 
@@ -170,7 +169,7 @@ impl Table {
     pub fn scan<'a>(&'a self, keyspace: &str, key: &'a [u8]) -> Result<ScanPlacement<'a>, Refused> {
         let guard = self.enter(keyspace, key, Kind::Read)?;
         let rules = self.rules_of(&guard);
-        let (places, rule) = (ScanPlacement::places_of(rules, key), ReadRule::of(rules.writes));
+        let (places, rule) = (ScanPlacement::places_of(rules, key), rules.read_rule());
         Ok(ScanPlacement { guard, key: Cow::Borrowed(key), places, rule })
     }
 
@@ -182,19 +181,19 @@ impl Table {
         id: &[u8],
     ) -> Result<Write<(Placement<'a>, Delete)>, Refused> {
         let (rules, in_place) = (self.rules_of(&guard), guard.kind() == Kind::InPlace);
-        if let (true, InPlace::Forbidden(writes)) = (in_place, rules.in_place) {
-            return Err(Refused::InPlace(writes));
-        }
-        let open = !in_place || rules.in_place == InPlace::Open;
-        let write = match (rules.write, guard.node()) {
-            (Some(write), _) if open => write,
+        let write = match (rules.write_rule(guard.kind()), guard.node()) {
+            (WriteRule::Goes(write), _) => write,
+            (WriteRule::Forbidden(writes), _) => return Err(Refused::InPlace(writes)),
             // The guard ends here; having been counted for a moment under a version that waits does no harm.
-            (_, Some(node)) => return Held::new(Arc::clone(node), &self.held, self.settings.max_held).map(Write::Held),
-            (_, None) => Layout::BARE,
+            (WriteRule::Waits, Some(node)) => {
+                return Held::new(Arc::clone(node), &self.held, self.settings.max_held).map(Write::Held);
+            }
+            (WriteRule::Waits, None) => Layout::BARE,
         };
         let place = Place::of(rules, write, id, key);
-        let older = if in_place { older_places(rules, write, id, key) } else { Vec::new() };
-        let how = rules.delete;
+        let promoted = in_place.then(|| rules.promotes_from(write)).into_iter().flatten();
+        let older = promoted.map(|layout| Place::of(rules, layout, id, key)).collect();
+        let how = rules.delete();
         Ok(Write::Placed((Placement { guard, place, older }, how)))
     }
 
@@ -279,17 +278,6 @@ impl<P> Write<P> {
             Self::Held(held) => Write::Held(held),
         }
     }
-}
-
-/// The places of an id in the layouts that are read after the write layout.
-fn older_places<'a>(rules: &Rules, write: Layout, id: &[u8], key: &'a [u8]) -> Vec<Place<'a>> {
-    rules
-        .read
-        .iter()
-        .skip_while(|&&layout| layout != write)
-        .skip(1)
-        .map(|&layout| Place::of(rules, layout, id, key))
-        .collect()
 }
 
 fn refused(node: &Node, reason: &RefusedRecord) -> Refused {

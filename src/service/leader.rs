@@ -11,9 +11,7 @@ use super::topic_check::TopicFaults;
 use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
 use crate::observe::Readiness;
 use crate::plan::{Operation, Planner, World};
-use crate::protocol::{
-    AckApplied, AckTable, Applied, Heartbeat, PlanKey, PlanTable, PlanTopicKey, SCHEMA, State, Version,
-};
+use crate::protocol::{AckApplied, AckTable, Applied, PlanKey, PlanTable, PlanTopicKey, State, Version};
 use crate::router::{FollowError, TopicFollower};
 use crate::telemetry::{ControlView, Events, KafkaErrorClass, Latch, MAX_LOG_CHARS, PlanView, RouterView, escape};
 use crate::units::{EventTime, Span};
@@ -287,7 +285,7 @@ impl Leader {
     /// Leads and has nothing in flight: answers refused records first, then decisions, then says that it is there.
     fn act(&mut self) {
         let elapsed = self.parts.clock.elapsed();
-        if let Some(draft) = self.next_answer() {
+        if let Some(draft) = Draft::answer(&self.table) {
             self.submit(draft, elapsed);
             return;
         }
@@ -301,7 +299,8 @@ impl Leader {
         }
         if elapsed >= self.heartbeat_at {
             self.heartbeat_at = elapsed.saturating_add(self.parts.heartbeat_every);
-            let draft = self.heartbeat();
+            let acks_seen = self.parts.acks_topic.position().0;
+            let draft = Draft::heartbeat(&self.table, self.parts.clock.now(), Some(acks_seen));
             self.submit(draft, elapsed);
         }
     }
@@ -312,12 +311,6 @@ impl Leader {
         if self.parts.publisher.submit(draft, now) && !heartbeat {
             self.sent_at = Some(elapsed);
         }
-    }
-
-    /// A refused record that is the last of its key would survive compaction: the accepted one is sent again, else a tombstone.
-    fn next_answer(&self) -> Option<Draft> {
-        let (key, _) = self.table.shadowed().next()?;
-        Some(Draft { key: key.clone(), value: self.table.answer(key), purpose: Purpose::Answer })
     }
 
     /// The most important decision, resting on the acks topic as it is now.
@@ -397,18 +390,6 @@ impl Leader {
             self.parts.events.plan_topic_lost(detail);
             self.parts.readiness.set(Latch::Control, false, detail);
         }
-    }
-
-    fn heartbeat(&self) -> Draft {
-        let heartbeat = Heartbeat {
-            schema: SCHEMA,
-            newest: self.table.last_version(),
-            time: self.parts.clock.now().to_rfc3339(),
-            plans: self.table.plans().len() as u64,
-            digest: self.table.digest(),
-            acks_seen: Some(self.parts.acks_topic.position().0),
-        };
-        Draft { key: PlanTopicKey::Heartbeat, value: Some(heartbeat.encode()), purpose: Purpose::Heartbeat }
     }
 
     fn tell(&mut self, now: EventTime, published: &Published) {

@@ -110,11 +110,9 @@ impl Feed {
         self.table.reached(self.fold.plan.last_version(), self.fold.plan.digest());
     }
 
-    /// True when the leader's last heartbeat does not speak against the fold: its digest is that of the fold, or there is none, or
-    /// the fold differs by right because this version could not read a record.
+    /// True when the leader's last heartbeat does not speak against the fold.
     pub(super) fn is_vouched_for(&self) -> bool {
-        let plan = &self.fresh.as_ref().unwrap_or(&self.fold).plan;
-        plan.heartbeat().is_none_or(|heartbeat| heartbeat.agrees) || plan.unreadable().len() > 0
+        self.fresh.as_ref().unwrap_or(&self.fold).plan.is_vouched_for()
     }
 
     /// Ends reading again: the table takes what is newer. No key is removed, unless it has no layout but the bare key any more,
