@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::keyspace::{Keyspace, RestoreError};
+use super::keyspace::{Keyspace, RestoreError, TOGETHER};
 use super::outbox::{MAX_VERDICTS, Outbox};
 use super::settings::{EngineSettings, FixedSetting, KeyspaceSettings};
 use super::status::{KeyspaceStatus, Progress};
@@ -11,9 +11,6 @@ use super::verdict::{Condition, HotKey, ShardLoad, Verdict};
 use super::window::{Watermark, Window};
 use crate::input::{AccessEvent, MAX_KEYSPACES, Refusal};
 use crate::units::{Estimate, EventTime, Partition, Span};
-
-/// So many events at most are counted together: enough for their cells to be fetched at the same time.
-const TOGETHER: usize = 64;
 
 /// Counts every key and shard of every keyspace over sliding windows and says which are hot.
 ///

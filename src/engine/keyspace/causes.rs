@@ -50,7 +50,7 @@ impl Keyspace {
             return None;
         }
         let seen = Seen { counts: shard.tally.head(), events: self.head_events };
-        let reason = shard.tally.heat.reason(&self.shard_levels, &seen);
+        let reason = shard.heat.reason(&self.shard_levels, &seen);
         let count = reason.count.lower.max(1);
         let clear = self.calm.level(reason.threshold).min(count - 1);
         let needed = part(count - clear, count) * HALF;

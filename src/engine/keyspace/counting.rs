@@ -6,6 +6,7 @@ use super::super::settings::{HotOn, KeyspaceSettings, TimeSettings};
 use super::super::sketch::{KeySample, key_hash};
 use super::super::window::{Candidate, Candidates, Facts, KeyCounts, MAX_WINDOWS, Request, Shards, Tally, Timeline};
 use super::admission::Admission;
+use super::batch::Batch;
 use super::judging::time;
 use crate::input::{AccessEvent, Operation};
 use crate::units::{Estimate, EventTime};
@@ -47,7 +48,7 @@ pub(crate) struct Keyspace {
     /// Event time of the first event.
     pub(super) started_ms: i64,
     /// Room for the events that are counted together.
-    sketched: Vec<Sketched>,
+    pub(super) batch: Batch,
 }
 
 impl Keyspace {
@@ -78,7 +79,7 @@ impl Keyspace {
             details: 0,
             shard_details: 0,
             started_ms: i64::MAX,
-            sketched: Vec::new(),
+            batch: Batch::default(),
             timeline,
             settings,
         }
@@ -124,84 +125,9 @@ impl Keyspace {
         newest.as_millis() < self.since_ms.saturating_add(self.timeline.longest().window_ms())
     }
 
-    /// Counts events on their keys, all of the open pane, or one of a pane before. Call `advance` with their own times before.
-    ///
-    /// First all of them are hashed and put into the sketch, whose cells lie far apart: the misses of many events overlap. Then each
-    /// is looked at in turn.
-    pub(crate) fn add(&mut self, events: &[AccessEvent<'_>], newest: EventTime, out: &mut Outbox) {
-        let mut sketched = std::mem::take(&mut self.sketched);
-        sketched.clear();
-        for event in events {
-            let key = event.keys.get(self.number).unwrap_or_default();
-            if key.is_empty() {
-                sketched.push(Sketched { hash: 0, estimates: [0; MAX_WINDOWS], compared: false });
-                continue;
-            }
-            if event.time.as_millis() < self.timeline.head_from_ms() {
-                self.add_late(key, event, newest, out);
-                break;
-            }
-            let hash = key_hash(key, self.settings.counting.seed);
-            let compared = compares(self.settings.hot_on, event.operation);
-            sketched.push(Sketched { hash, estimates: [0; MAX_WINDOWS], compared });
-        }
-        for sketched in sketched.iter_mut().filter(|sketched| sketched.compared) {
-            sketched.estimates = self.counts.add_open(&self.timeline, sketched.hash);
-        }
-        for (place, event) in events.iter().enumerate().take(sketched.len()) {
-            if let Some(key) = event.keys.get(self.number) {
-                self.look_at_event(key, event, &sketched, place, newest, out);
-            }
-        }
-        self.sketched = sketched;
-    }
-
-    /// Looks at an event that is in the sketch, and so are those after it.
-    #[inline]
-    fn look_at_event(
-        &mut self,
-        key: &[u8],
-        event: &AccessEvent<'_>,
-        sketched: &[Sketched],
-        place: usize,
-        newest: EventTime,
-        out: &mut Outbox,
-    ) {
-        let Some(&Sketched { hash, estimates, compared }) = sketched.get(place) else { return };
-        let time_ms = event.time.as_millis();
-        let shard = self.shards.see(event.shard, time_ms, &self.timeline);
-        let mut slot = self.candidates.find(hash, key);
-        if compared {
-            self.head_events[0] += 1;
-            self.head_events[1] += u64::from(self.timeline.has_long());
-            let first_s = self.first_second(hash, time_ms);
-            if let Some(at) = shard {
-                if self.shards.add_open(at) {
-                    self.look_at_shard(at, newest, out);
-                }
-                self.note_shard(at, hash, key, time_ms, first_s);
-            }
-            match slot.map(|at| (at, self.candidates.add_open(at))) {
-                Some((at, true)) => self.look_at_key(at, newest, out),
-                None if self.admission.may_admit(estimates, [true; MAX_WINDOWS]) => {
-                    let after = sketched.iter().skip(place + 1);
-                    let later = after.filter(|later| later.compared && later.hash == hash).count() as u64;
-                    let applicant = Applicant { key, hash, estimates, counted: [true; MAX_WINDOWS], later };
-                    slot = self.admit_if_due(&applicant, newest, out);
-                }
-                _ => {}
-            }
-        }
-        if let Some(candidate) = slot.and_then(|at| self.candidates.get_mut(at))
-            && candidate.note_open(event.operation, event.weight)
-        {
-            candidate.look(self.timeline.generation(), &request(event, &self.shards, shard));
-        }
-    }
-
     /// The second in which the key was first seen, where that is known.
     #[inline]
-    fn first_second(&mut self, hash: u64, time_ms: i64) -> Option<u32> {
+    pub(super) fn first_second(&mut self, hash: u64, time_ms: i64) -> Option<u32> {
         if self.ever.covers(hash) { self.ever.first(hash, self.second(time_ms)) } else { None }
     }
 
@@ -212,11 +138,12 @@ impl Keyspace {
 
     /// Notes a key behind a shard that is at least half hot.
     #[inline]
-    fn note_shard(&mut self, at: usize, hash: u64, key: &[u8], time_ms: i64, first_s: Option<u32>) {
+    pub(super) fn note_shard(&mut self, at: usize, hash: u64, event: &AccessEvent<'_>, first_s: Option<u32>) {
         if self.shard_details == 0 {
             return;
         }
-        let second = self.second(time_ms);
+        let Some(key) = event.keys.get(self.number) else { return };
+        let second = self.second(event.time.as_millis());
         let window_s = self.timeline.longest().window_ms().unsigned_abs() / 1000;
         if let Some(detail) = self.shards.get_mut(at).and_then(|shard| shard.detail.as_deref_mut()) {
             let is_fresh = first_s.map(|first| u64::from(second.saturating_sub(first)) < window_s);
@@ -226,7 +153,8 @@ impl Keyspace {
 
     /// Counts an event of a closed pane in that pane.
     #[cold]
-    fn add_late(&mut self, key: &[u8], event: &AccessEvent<'_>, newest: EventTime, out: &mut Outbox) {
+    pub(super) fn add_late(&mut self, event: &AccessEvent<'_>, newest: EventTime, out: &mut Outbox) {
+        let Some(key) = event.keys.get(self.number) else { return };
         let time_ms = event.time.as_millis();
         let place = self.timeline.place(time_ms);
         if !(place.counted[0] || place.counted[1]) {
@@ -241,17 +169,17 @@ impl Keyspace {
                 *events += u64::from(in_head);
             }
             let first_s = self.first_second(hash, time_ms);
-            let estimates = self.counts.add_late(&self.timeline, hash, &place);
+            let uppers = self.counts.add_late(&self.timeline, hash, &place);
             if let Some(at) = shard {
                 if self.shards.add_late(at, &place) {
                     self.look_at_shard(at, newest, out);
                 }
-                self.note_shard(at, hash, key, time_ms, first_s);
+                self.note_shard(at, hash, event, first_s);
             }
             match slot.and_then(|at| Some((at, self.candidates.get_mut(at)?.tally.add_late(&place)))) {
                 Some((at, true)) => self.look_at_key(at, newest, out),
-                None if self.admission.may_admit(estimates, place.counted) => {
-                    let applicant = Applicant { key, hash, estimates, counted: place.counted, later: 0 };
+                None if self.admission.may_admit(uppers, place.counted) => {
+                    let applicant = Applicant { key, hash, uppers, counted: place.counted, later: 0 };
                     slot = self.admit_if_due(&applicant, newest, out);
                 }
                 _ => {}
@@ -265,9 +193,14 @@ impl Keyspace {
     }
 
     /// Gives a key exact counters when an estimate reaches the level of its own rules.
-    fn admit_if_due(&mut self, applicant: &Applicant<'_>, newest: EventTime, out: &mut Outbox) -> Option<usize> {
+    pub(super) fn admit_if_due(
+        &mut self,
+        applicant: &Applicant<'_>,
+        newest: EventTime,
+        out: &mut Outbox,
+    ) -> Option<usize> {
         let set = self.rules.of(applicant.key);
-        if !self.rules.is_one() && !self.admission.admits(set, applicant.estimates, applicant.counted) {
+        if !self.rules.is_one() && !self.admission.admits(set, applicant.uppers, applicant.counted) {
             return None;
         }
         self.admit(applicant, set, newest, out)
@@ -286,7 +219,7 @@ impl Keyspace {
         }
         if self.candidates.len() >= self.settings.counting.max_candidates {
             self.candidates_cut += 1;
-            self.admission.promise(set, applicant.estimates.map(u64::from));
+            self.admission.promise(set, applicant.uppers.map(u64::from));
             return None;
         }
         let Applicant { key, hash, later, .. } = *applicant;
@@ -298,7 +231,7 @@ impl Keyspace {
             Estimate { lower: bound.lower.saturating_sub(later), upper: bound.upper.saturating_sub(later) }
         });
         let mut candidate = Candidate::new(key, hash, set, tally, timeline, newest);
-        candidate.tally.heat.begin_after(self.admission.ended());
+        candidate.heat.begin_after(self.admission.ended());
         let at = self.candidates.insert(candidate);
         self.look_at_key(at, newest, out);
         Some(at)
@@ -315,8 +248,8 @@ impl Keyspace {
             let hash = key_hash(key, self.settings.counting.seed);
             let set = self.rules.of(key);
             let found = self.candidates.find(hash, key);
-            let (estimates, counted) = ([0; MAX_WINDOWS], [true; MAX_WINDOWS]);
-            let applicant = Applicant { key, hash, estimates, counted, later: 0 };
+            let (uppers, counted) = ([0; MAX_WINDOWS], [true; MAX_WINDOWS]);
+            let applicant = Applicant { key, hash, uppers, counted, later: 0 };
             let at = found.or_else(|| self.admit(&applicant, set, newest, out));
             if let Some(candidate) = at.and_then(|at| self.candidates.get_mut(at)) {
                 candidate.planned = true;
@@ -325,28 +258,19 @@ impl Keyspace {
     }
 }
 
-/// An event of the open pane that is in the sketch.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sketched {
-    hash: u64,
-    /// The key's estimates right after this event.
-    estimates: [u32; MAX_WINDOWS],
-    compared: bool,
-}
-
 /// A key that may become a candidate.
-struct Applicant<'a> {
-    key: &'a [u8],
-    hash: u64,
-    estimates: [u32; MAX_WINDOWS],
+pub(super) struct Applicant<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) hash: u64,
+    pub(super) uppers: [u32; MAX_WINDOWS],
     /// Windows that count the event.
-    counted: [bool; MAX_WINDOWS],
+    pub(super) counted: [bool; MAX_WINDOWS],
     /// Events of the key after this one that the sketch has already.
-    later: u64,
+    pub(super) later: u64,
 }
 
 /// What the event says of the request behind it.
-fn request<'a>(event: &'a AccessEvent<'_>, shards: &'a Shards, shard: Option<usize>) -> Request<'a> {
+pub(super) fn request<'a>(event: &'a AccessEvent<'_>, shards: &'a Shards, shard: Option<usize>) -> Request<'a> {
     Request {
         operation: event.operation,
         shard: shard.and_then(|at| shards.name(at)),
@@ -356,7 +280,7 @@ fn request<'a>(event: &'a AccessEvent<'_>, shards: &'a Shards, shard: Option<usi
 }
 
 /// True when events of this operation are compared with thresholds.
-const fn compares(hot_on: HotOn, operation: Operation) -> bool {
+pub(super) const fn compares(hot_on: HotOn, operation: Operation) -> bool {
     match hot_on {
         HotOn::All => true,
         HotOn::Reads => matches!(operation, Operation::Read | Operation::Scan),

@@ -15,20 +15,20 @@ impl Keyspace {
     pub(super) fn look_at_key(&mut self, at: usize, newest: EventTime, out: &mut Outbox) {
         let Some(candidate) = self.candidates.get_mut(at) else { return };
         let (set, seen) = (candidate.set, Seen { counts: candidate.tally.head(), events: self.head_events });
-        if let Some(raised) = candidate.tally.heat.raise(self.rules.head(set), &seen, newest) {
+        if let Some(raised) = candidate.heat.raise(self.rules.head(set), &seen, newest) {
             out.push(verdict(self.number, candidate, &self.timeline, raised));
         }
         // Half of the room is kept for what is proved hot: that is what a plan needs the detail for.
-        let room = if candidate.tally.heat.is_hot() { MAX_DETAILS } else { MAX_DETAILS / 2 };
+        let room = if candidate.heat.is_hot() { MAX_DETAILS } else { MAX_DETAILS / 2 };
         if candidate.detail().is_none() && self.details < room {
             let uppers = seen.counts.map(|count| count.upper);
-            if self.admission.reaches(set, uppers, 0.5) || !candidate.tally.heat.is_cold() {
+            if self.admission.reaches(set, uppers, 0.5) || !candidate.heat.is_cold() {
                 let detail = Detail::new(&candidate.key, self.settings.plan_seed, self.timeline.generation());
                 candidate.set_detail(Some(Box::new(detail)));
                 self.details += 1;
             }
         }
-        let mut wake = candidate.tally.heat.wake(self.rules.head(set), &seen, self.timeline.windows());
+        let mut wake = candidate.heat.wake(self.rules.head(set), &seen, self.timeline.windows());
         if candidate.detail().is_none() && self.details < room {
             for (window, wake) in wake.iter_mut().enumerate() {
                 *wake = (*wake).min(self.admission.half(
@@ -44,7 +44,7 @@ impl Keyspace {
     /// A shard reached a count at which its state may change. All counts of shards are known at any moment, so that before one is
     /// raised its threshold is that of this very moment: where traffic begins all at once, nobody is ahead of the others for long.
     pub(super) fn look_at_shard(&mut self, at: usize, newest: EventTime, out: &mut Outbox) {
-        let Some(shard) = self.shards.get(at).filter(|shard| !shard.tally.heat.is_hot()) else { return };
+        let Some(shard) = self.shards.get(at).filter(|shard| !shard.heat.is_hot()) else { return };
         if self.shard_levels.find(&shard.tally.head(), &self.head_events).is_some() {
             self.refresh_shard_levels();
         }
@@ -54,12 +54,12 @@ impl Keyspace {
     fn judge_shard(&mut self, at: usize, newest: EventTime, out: &mut Outbox) {
         let Some(shard) = self.shards.get_mut(at) else { return };
         let seen = Seen { counts: shard.tally.head(), events: self.head_events };
-        let raised = shard.tally.heat.raise(&self.shard_levels, &seen, newest);
-        let mut wake = shard.tally.heat.wake(&self.shard_levels, &seen, self.timeline.windows());
+        let raised = shard.heat.raise(&self.shard_levels, &seen, newest);
+        let mut wake = shard.heat.wake(&self.shard_levels, &seen, self.timeline.windows());
         if shard.detail.is_none() && self.shard_details < MAX_SHARD_DETAILS {
             let half = [0, 1].map(|window| self.shard_levels.least(window, seen.events[window]).div_ceil(2));
             let is_half = (0..self.timeline.windows()).any(|window| seen.counts[window].lower >= half[window]);
-            if is_half || !shard.tally.heat.is_cold() {
+            if is_half || !shard.heat.is_cold() {
                 let detail = ShardDetail::new(self.settings.counting.seed, self.timeline.generation());
                 shard.detail = Some(Box::new(detail));
                 self.shard_details += 1;
@@ -76,7 +76,7 @@ impl Keyspace {
     fn tell_shard(&mut self, at: usize, (change, reason): (Change, Reason), out: &mut Outbox) {
         let Some(shard) = self.shards.get(at) else { return };
         let profile = Profile::Shard(Box::new(self.shard_profile(shard)));
-        let at = shard.tally.heat.changed().unwrap_or(EventTime::MIN);
+        let at = shard.heat.changed().unwrap_or(EventTime::MIN);
         let subject = Subject::Shard(shard.name.clone());
         out.push(Verdict { at, keyspace: self.number, change, subject, reason, profile });
     }
@@ -100,21 +100,21 @@ impl Keyspace {
         for candidate in self.candidates.iter_mut() {
             let head = Seen { counts: candidate.tally.head(), events: self.head_events };
             let closed = Seen { counts: candidate.tally.closed(), events: self.closed_events };
-            let heat = &mut candidate.tally.heat;
+            let heat = &mut candidate.heat;
             let (levels, closed_levels) = (self.rules.head(candidate.set), self.rules.closed(candidate.set));
             let raised = heat.raise(closed_levels, &closed, at);
             let cleared = heat.clear((levels, &head), (closed_levels, &closed), self.calm, at);
             for told in raised.into_iter().chain(cleared) {
                 out.push(verdict(number, candidate, &self.timeline, told));
             }
-            let wake = candidate.tally.heat.wake(levels, &head, self.timeline.windows());
+            let wake = candidate.heat.wake(levels, &head, self.timeline.windows());
             candidate.tally.set_wake_at_most(wake);
         }
         for number in 0..self.shards.len() {
             let Some(shard) = self.shards.get_mut(number) else { continue };
             let head = Seen { counts: shard.tally.head(), events: self.head_events };
             let closed = Seen { counts: shard.tally.closed(), events: self.closed_events };
-            let heat = &mut shard.tally.heat;
+            let heat = &mut shard.heat;
             let (levels, closed_levels) = (&self.shard_levels, &self.closed_shard_levels);
             let raised = heat.raise(closed_levels, &closed, at);
             let cleared = heat.clear((levels, &head), (closed_levels, &closed), self.calm, at);
@@ -132,19 +132,19 @@ impl Keyspace {
         let (calm, events) = (self.calm, self.head_events);
         for candidate in self.candidates.iter_mut() {
             let head = Seen { counts: candidate.tally.head(), events };
-            candidate.tally.heat.note_head(self.rules.head(candidate.set), &head, calm, until);
+            candidate.heat.note_head(self.rules.head(candidate.set), &head, calm, until);
         }
         for shard in self.shards.iter_mut() {
             let head = Seen { counts: shard.tally.head(), events };
-            shard.tally.heat.note_head(&self.shard_levels, &head, calm, until);
+            shard.heat.note_head(&self.shard_levels, &head, calm, until);
         }
     }
 
     /// After a jump: everybody's counts have been zero since then.
     pub(super) fn cool_from(&mut self, since_ms: i64) {
         let since = time(since_ms);
-        self.candidates.iter_mut().for_each(|candidate| candidate.tally.heat.cool_from(since));
-        self.shards.iter_mut().for_each(|shard| shard.tally.heat.cool_from(since));
+        self.candidates.iter_mut().for_each(|candidate| candidate.heat.cool_from(since));
+        self.shards.iter_mut().for_each(|shard| shard.heat.cool_from(since));
     }
 
     /// Evicts cold keys below half the level, and drops detail that is no longer worth its room.
@@ -152,7 +152,7 @@ impl Keyspace {
         let Self { candidates, timeline, admission, details, .. } = self;
         candidates.remove_where(|_, candidate| {
             candidate.tally.forget_residual(timeline);
-            if !candidate.tally.heat.is_cold() {
+            if !candidate.heat.is_cold() {
                 return false;
             }
             let uppers = live_uppers(candidate, timeline);
@@ -167,7 +167,7 @@ impl Keyspace {
             gone
         });
         let Self { shards, shard_levels, head_events, shard_details, .. } = self;
-        for shard in shards.iter_mut().filter(|shard| shard.detail.is_some() && shard.tally.heat.is_cold()) {
+        for shard in shards.iter_mut().filter(|shard| shard.detail.is_some() && shard.heat.is_cold()) {
             let counts = shard.tally.head();
             let is_warm = |window: usize| counts[window].lower >= shard_levels.least(window, head_events[window]) / 4;
             if !(is_warm(0) || is_warm(1)) {
@@ -212,10 +212,10 @@ impl Keyspace {
             }
             admission.promise(candidate.set, live_uppers(candidate, timeline));
             *details = details.saturating_sub(usize::from(candidate.detail().is_some()));
-            if !candidate.tally.heat.is_cold() {
+            if !candidate.heat.is_cold() {
                 let seen = Seen { counts: candidate.tally.head(), events: *head_events };
                 admission.note_end(newest);
-                let ended = candidate.tally.heat.end(rules.head(candidate.set), &seen, newest);
+                let ended = candidate.heat.end(rules.head(candidate.set), &seen, newest);
                 out.push(verdict(*number, candidate, timeline, ended));
             }
             true
@@ -227,10 +227,10 @@ impl Keyspace {
 fn rank(candidate: &Candidate) -> u8 {
     if candidate.planned {
         3
-    } else if candidate.tally.heat.is_hot() {
+    } else if candidate.heat.is_hot() {
         2
     } else {
-        u8::from(candidate.tally.heat.is_suspect())
+        u8::from(candidate.heat.is_suspect())
     }
 }
 
@@ -244,7 +244,7 @@ fn live_uppers(candidate: &Candidate, timeline: &Timeline) -> [u64; MAX_WINDOWS]
 
 fn verdict(keyspace: usize, candidate: &Candidate, timeline: &Timeline, (change, reason): (Change, Reason)) -> Verdict {
     Verdict {
-        at: candidate.tally.heat.changed().unwrap_or(EventTime::MIN),
+        at: candidate.heat.changed().unwrap_or(EventTime::MIN),
         keyspace,
         change,
         subject: Subject::Key(candidate.key.clone()),

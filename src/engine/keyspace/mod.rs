@@ -1,6 +1,7 @@
 //! One keyspace: its events counted, its keys and shards judged.
 
 mod admission;
+mod batch;
 mod carrying;
 mod causes;
 mod counting;
@@ -9,5 +10,6 @@ mod moving;
 mod report;
 mod thresholds;
 
+pub(crate) use batch::TOGETHER;
 pub use carrying::RestoreError;
 pub(crate) use counting::Keyspace;

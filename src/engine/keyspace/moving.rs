@@ -85,7 +85,7 @@ impl Keyspace {
         }
         self.shards.forget(self.timeline.head_from_ms());
         for shard in self.shards.iter_mut() {
-            shard.tally.roll(&self.timeline, long_ends);
+            shard.roll(&self.timeline, long_ends);
         }
         for window in 0..self.timeline.windows() {
             let (from, to) = window_ending_at(&self.timeline, window, self.timeline.mark(window).head);

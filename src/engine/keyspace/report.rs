@@ -19,7 +19,7 @@ impl Keyspace {
         let shortest = self.settings.windows.first().map(|window| window.length).unwrap_or_default();
         let mut keys: Vec<HotKey> = Vec::new();
         for candidate in self.candidates.iter() {
-            let heat = &candidate.tally.heat;
+            let heat = &candidate.heat;
             if heat.is_cold() {
                 continue;
             }
@@ -49,8 +49,8 @@ impl Keyspace {
         let load = |shard: &super::super::window::Shard| ShardLoad {
             shard: Arc::clone(&shard.name),
             count: self.told(wraps, shard.tally.head()).get(window).copied().unwrap_or_default(),
-            hot_since: shard.tally.heat.hot_since(),
-            profile: (!shard.tally.heat.is_cold()).then(|| Box::new(self.shard_profile(shard))),
+            hot_since: shard.heat.hot_since(),
+            profile: (!shard.heat.is_cold()).then(|| Box::new(self.shard_profile(shard))),
         };
         let mut loads: Vec<ShardLoad> = self.shards.iter().map(load).collect();
         loads.sort_by(|a, b| b.count.lower.cmp(&a.count.lower).then_with(|| a.shard.cmp(&b.shard)));
@@ -112,8 +112,8 @@ impl Keyspace {
 
     /// True when any key or shard is hot or suspect.
     pub(super) fn is_hot(&self) -> bool {
-        self.candidates.iter().any(|candidate| !candidate.tally.heat.is_cold())
-            || self.shards.iter().any(|shard| !shard.tally.heat.is_cold())
+        self.candidates.iter().any(|candidate| !candidate.heat.is_cold())
+            || self.shards.iter().any(|shard| !shard.heat.is_cold())
     }
 
     /// The newest event time at which the next pane closes at the head.
@@ -130,8 +130,8 @@ impl Keyspace {
             windows,
             keys_ever: distinct_bounds(self.ever.len(), self.ever.theta()),
             candidates: self.candidates.len(),
-            hot: self.candidates.iter().filter(|candidate| candidate.tally.heat.is_hot()).count(),
-            suspect: self.candidates.iter().filter(|candidate| candidate.tally.heat.is_suspect()).count(),
+            hot: self.candidates.iter().filter(|candidate| candidate.heat.is_hot()).count(),
+            suspect: self.candidates.iter().filter(|candidate| candidate.heat.is_suspect()).count(),
             shards: self.shards.len(),
             level: self.admission.level(),
             too_late: self.too_late,

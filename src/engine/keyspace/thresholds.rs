@@ -107,11 +107,11 @@ impl Keyspace {
         for candidate in candidates.iter_mut() {
             candidate.set = rules.of(&candidate.key);
             let seen = Seen { counts: candidate.tally.head(), events: *head_events };
-            candidate.tally.heat.rules_changed(rules.head(candidate.set), &seen);
+            candidate.heat.rules_changed(rules.head(candidate.set), &seen);
         }
         for shard in shards.iter_mut() {
             let seen = Seen { counts: shard.tally.head(), events: *head_events };
-            shard.tally.heat.rules_changed(shard_levels, &seen);
+            shard.heat.rules_changed(shard_levels, &seen);
         }
         if self.timeline.started() {
             self.judge_heads(out);

@@ -90,31 +90,34 @@ impl CountMin {
         &self.rows
     }
 
-    /// Adds an event of the open pane to both totals; gives the key's upper bounds over the shorter and the longer total.
+    /// Adds events of the open pane to both totals; each is told its key's upper bounds over the shorter and the longer total.
     #[inline]
-    pub(crate) fn add_open(&mut self, hash: u64) -> [u32; 2] {
-        let (mut short, mut long) = (u32::MAX, u32::MAX);
-        let mut add = |cell: &mut u64| {
-            *cell = cell.wrapping_add(SHORT + LONG);
-            short = short.min(low(*cell));
-            long = long.min(high(*cell));
-        };
+    pub(crate) fn add_open<'a>(&mut self, events: impl Iterator<Item = (u64, &'a mut [u32; 2])>) {
         if let Some((factors, width_log2)) = self.rows.usual() {
-            // Four rows, known as such: the loop is unrolled and its four misses overlap.
+            // Four rows, known as such: the loop over them is unrolled, and the misses of several events overlap.
             let (first, rest) = self.totals.split_at_mut(1 << width_log2);
             let (second, rest) = rest.split_at_mut(1 << width_log2);
             let (third, fourth) = rest.split_at_mut(1 << width_log2);
-            for (row, factor) in [first, second, third, fourth].into_iter().zip(factors) {
-                if let Some(cell) = row.get_mut(as_index(hash.wrapping_mul(factor) >> (64 - width_log2))) {
-                    add(cell);
+            let mut rows = [first, second, third, fourth];
+            for (hash, upper) in events {
+                let mut least = [u32::MAX; 2];
+                for (row, factor) in rows.iter_mut().zip(factors) {
+                    if let Some(cell) = row.get_mut(as_index(hash.wrapping_mul(factor) >> (64 - width_log2))) {
+                        add_one(cell, &mut least);
+                    }
                 }
+                *upper = least;
             }
         } else {
-            for cell in self.rows.of(hash) {
-                self.totals.get_mut(cell).into_iter().for_each(&mut add);
+            for (hash, upper) in events {
+                *upper = [u32::MAX; 2];
+                for index in self.rows.of(hash) {
+                    if let Some(cell) = self.totals.get_mut(index) {
+                        add_one(cell, upper);
+                    }
+                }
             }
         }
-        [short, long]
     }
 
     /// Adds an event of a closed pane to the totals whose panes still hold it; gives upper bounds as `add_open` does.
@@ -247,6 +250,13 @@ impl CountMin {
     }
 }
 
+/// Adds an event of the open pane to a cell, and brings the least of the key's cells down to it.
+#[inline]
+fn add_one(cell: &mut u64, least: &mut [u32; 2]) {
+    *cell = cell.wrapping_add(SHORT + LONG);
+    *least = [least[0].min(low(*cell)), least[1].min(high(*cell))];
+}
+
 fn gain(total: Option<&mut u64>, closed: Option<&mut u32>, holder: Holder, count: u32) {
     let (Some(total), Some(closed)) = (total, closed) else { return };
     let count_of = u64::from(count);
@@ -274,16 +284,22 @@ mod tests {
     use super::super::hash::key_hash;
     use super::*;
 
+    fn add_open(sketch: &mut CountMin, hash: u64) -> [u32; 2] {
+        let mut upper = [0; 2];
+        sketch.add_open(std::iter::once((hash, &mut upper)));
+        upper
+    }
+
     #[test]
     fn a_pane_is_what_the_total_gained() {
         let mut sketch = CountMin::new(Rows::new(4, 8, 3));
         let (a, b) = (key_hash(b"a", 3), key_hash(b"b", 3));
         for _ in 0..5 {
-            sketch.add_open(a);
+            add_open(&mut sketch, a);
         }
         let mut first = Table::default();
         sketch.close(&mut first);
-        assert_eq!(sketch.add_open(b), [1, 1]);
+        assert_eq!(add_open(&mut sketch, b), [1, 1]);
         assert_eq!(sketch.open_upper(a), 0);
         assert_eq!(first.upper(sketch.rows(), a), 5);
         // A late event belongs to the closed pane, not to the open one.
@@ -308,7 +324,7 @@ mod tests {
         let mut events = 0;
         for n in 0..100_000u32 {
             for _ in 0..count(n) {
-                sketch.add_open(key_hash(&n.to_le_bytes(), 11));
+                add_open(&mut sketch, key_hash(&n.to_le_bytes(), 11));
                 events += 1;
             }
         }

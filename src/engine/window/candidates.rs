@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
-use super::super::rules::SetNumber;
+use super::super::rules::{Heat, SetNumber};
 use super::detail::{Detail, Request};
+use super::near::Near;
 use super::tally::Tally;
 use super::timeline::{Place, Timeline, index};
 use crate::engine::verdict::{BUCKET_COUNTERS, KeyProfile, Operations};
@@ -17,22 +18,23 @@ pub(crate) const MAX_DETAILS: usize = 768;
 /// Counters by operation: read, write or delete, scan, unknown.
 const OPERATIONS: usize = 4;
 
-/// A key of at most so many bytes is found without another fetch from memory.
-const NEAR_BYTES: usize = 27;
-
-/// A key with exact counters. What an event of the open pane reads and writes comes first, on the same cache lines.
+/// A key with exact counters. What an event of the open pane reads and writes comes first, on one cache line.
 #[derive(Debug, Clone)]
 #[repr(C, align(64))]
 pub(crate) struct Candidate {
-    /// Its counts and heat.
+    near: Near,
+    /// Its counts.
     pub(crate) tally: Tally,
-    /// Events until the next one that the detail looks at; 0 without detail.
-    wait: u32,
-    /// The key once more, with its length, when it is short.
-    near: [u8; NEAR_BYTES],
-    near_len: u8,
     /// What its requests did in the open pane, as far as `requests` does not hold it yet.
     open: Requests,
+    /// Events until the next one that the detail looks at; 0 without detail.
+    wait: u32,
+    /// The rules that it is judged by.
+    pub(crate) set: SetNumber,
+    /// It has a plan: never evicted.
+    pub(crate) planned: bool,
+    /// Whether it is hot.
+    pub(crate) heat: Heat,
     /// The key.
     pub(crate) key: Arc<[u8]>,
     hash: u64,
@@ -40,13 +42,11 @@ pub(crate) struct Candidate {
     requests: Box<[Requests]>,
     /// Event time when it became one.
     since: EventTime,
-    /// The rules that it is judged by.
-    pub(crate) set: SetNumber,
-    /// It has a plan: never evicted.
-    pub(crate) planned: bool,
     /// From half hot on.
     detail: Option<Box<Detail>>,
 }
+
+const _: () = assert!(std::mem::offset_of!(Candidate, heat) <= 64, "one cache line an event");
 
 impl Candidate {
     /// A new candidate.
@@ -59,34 +59,25 @@ impl Candidate {
         since: EventTime,
     ) -> Self {
         let panes = index(timeline.longest().capacity);
-        let requests = vec![Requests::default(); panes].into_boxed_slice();
-        let mut near = [0; NEAR_BYTES];
-        if let Some(room) = near.get_mut(..key.len()) {
-            room.copy_from_slice(key);
-        }
         Self {
+            near: Near::of(key),
             tally,
-            wait: 0,
-            near,
-            near_len: u8::try_from(key.len()).unwrap_or(u8::MAX),
             open: Requests::default(),
-            key: Arc::from(key),
-            hash,
-            requests,
-            since,
+            wait: 0,
             set,
             planned: false,
+            heat: Heat::default(),
+            key: Arc::from(key),
+            hash,
+            requests: vec![Requests::default(); panes].into_boxed_slice(),
+            since,
             detail: None,
         }
     }
 
     #[inline]
     fn is(&self, key: &[u8]) -> bool {
-        if key.len() <= NEAR_BYTES {
-            usize::from(self.near_len) == key.len() && self.near.get(..key.len()) == Some(key)
-        } else {
-            *self.key == *key
-        }
+        self.near == Near::of(key) && (self.near.is_whole() || *self.key == *key)
     }
 
     /// Notes what an event of the open pane did, whether or not it is compared; true when the detail is to look at it.
@@ -146,6 +137,7 @@ impl Candidate {
 
     /// The next pane has been opened.
     pub(crate) fn roll(&mut self, timeline: &Timeline, long_too: bool) {
+        self.heat.note(self.tally.head()[0].lower);
         self.tally.roll(timeline, long_too);
         let longest = timeline.windows().saturating_sub(1);
         if longest == 0 || long_too {
@@ -228,9 +220,12 @@ const fn operation_slot(operation: Operation) -> usize {
 /// All candidates of a keyspace, found by the hash that the sketch uses.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
-    index: HashTable<(u64, usize)>,
+    /// Places in `all`.
+    index: HashTable<u32>,
     all: Vec<Candidate>,
     seen: Filter,
+    /// Grows whenever a candidate comes, goes or changes its place.
+    revision: u64,
 }
 
 /// One bit for each low part of a hash that some candidate has: most keys are no candidates, and are told apart by it at once.
@@ -269,7 +264,7 @@ impl Candidates {
     /// The most bytes that `max` candidates take.
     pub(crate) fn max_bytes(max: usize, timeline: &Timeline) -> u64 {
         let rings = Tally::max_heap_bytes(timeline) + index(timeline.longest().capacity) * size_of::<Requests>();
-        let each = size_of::<Candidate>() + rings + DEFAULT_MAX_KEY_BYTES + 16 + 2 * size_of::<(u64, usize)>() + 2;
+        let each = size_of::<Candidate>() + rings + DEFAULT_MAX_KEY_BYTES + 16 + 2 * size_of::<u32>() + 2;
         (max as u64).saturating_mul(each as u64).saturating_add(MAX_DETAILS.min(max) as u64 * Detail::MAX_BYTES)
     }
 
@@ -279,14 +274,21 @@ impl Candidates {
     }
 
     /// The place of a key in the list.
-    #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        if self.seen.may_have(hash) { self.look_up(hash, key) } else { None }
+        if self.may_have(hash) { self.look_up(hash, key) } else { None }
     }
 
-    fn look_up(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        let is_key = |at: usize| self.all.get(at).is_some_and(|candidate| candidate.is(key));
-        self.index.find(hash, |entry| entry.0 == hash && is_key(entry.1)).map(|entry| entry.1)
+    /// False for most keys that are not in the list.
+    #[inline]
+    pub(crate) fn may_have(&self, hash: u64) -> bool {
+        self.seen.may_have(hash)
+    }
+
+    /// The place in the list of a key that it may have.
+    #[inline]
+    pub(crate) fn look_up(&self, hash: u64, key: &[u8]) -> Option<usize> {
+        let is_key = |at: &u32| self.all.get(place(*at)).is_some_and(|candidate| candidate.is(key));
+        self.index.find(hash, is_key).map(|at| place(*at))
     }
 
     /// The candidate at a place in the list, if there is one.
@@ -309,10 +311,26 @@ impl Candidates {
     /// Adds one; gives its place.
     pub(crate) fn insert(&mut self, candidate: Candidate) -> usize {
         let at = self.all.len();
-        self.seen.add(candidate.hash);
-        self.index.insert_unique(candidate.hash, (candidate.hash, at), |entry| entry.0);
         self.all.push(candidate);
+        self.list(at);
         at
+    }
+
+    /// Places that were found stay right as long as this number does not change.
+    #[inline]
+    pub(crate) const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Makes the candidate at this place one that is found.
+    fn list(&mut self, at: usize) {
+        self.revision += 1;
+        let Self { index, all, seen, .. } = self;
+        let hash = |at: &u32| all.get(place(*at)).map_or(0, |candidate| candidate.hash);
+        if let Ok(at) = u32::try_from(at) {
+            seen.add(hash(&at));
+            index.insert_unique(hash(&at), at, hash);
+        }
     }
 
     /// Removes those that `evict` says; the places of others may change.
@@ -325,12 +343,10 @@ impl Candidates {
             !gone
         });
         if self.all.len() < before {
+            self.revision += 1;
             self.index.clear();
             self.seen.0.fill(0);
-            for (at, candidate) in self.all.iter().enumerate() {
-                self.seen.add(candidate.hash);
-                self.index.insert_unique(candidate.hash, (candidate.hash, at), |entry| entry.0);
-            }
+            (0..self.all.len()).for_each(|at| self.list(at));
         }
     }
 
@@ -343,4 +359,9 @@ impl Candidates {
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Candidate> {
         self.all.iter_mut()
     }
+}
+
+/// A place in the list from how the index holds it.
+const fn place(at: u32) -> usize {
+    at as usize
 }

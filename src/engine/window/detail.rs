@@ -36,22 +36,17 @@ pub(crate) struct Request<'a> {
 /// Counters of one generation: as long as the longest window.
 #[derive(Debug, Clone)]
 struct Generation {
-    shards: Frequent<Arc<[u8]>>,
-    callers: Frequent<Vec<u8>>,
-    buckets: Box<[u32; BUCKET_COUNTERS]>,
-    without_request_id: u64,
     events: u64,
+    without_request_id: u64,
+    shards: Frequent<Arc<[u8]>, MAX_KEY_SHARDS>,
+    callers: Frequent<Vec<u8>, MAX_KEY_CALLERS>,
+    buckets: [u32; BUCKET_COUNTERS],
 }
 
 impl Default for Generation {
     fn default() -> Self {
-        Self {
-            shards: Frequent::new(),
-            callers: Frequent::new(),
-            buckets: Box::new([0; BUCKET_COUNTERS]),
-            without_request_id: 0,
-            events: 0,
-        }
+        let (shards, callers) = (Frequent::default(), Frequent::default());
+        Self { events: 0, without_request_id: 0, shards, callers, buckets: [0; BUCKET_COUNTERS] }
     }
 }
 
@@ -65,12 +60,8 @@ pub(crate) struct Detail {
 
 impl Detail {
     /// The most bytes that one detail takes.
-    pub(crate) const MAX_BYTES: u64 = 2
-        * (size_of::<Generation>()
-            + 4 * BUCKET_COUNTERS
-            + 48 * MAX_KEY_SHARDS
-            + (56 + MAX_CALLER_BYTES) * MAX_KEY_CALLERS) as u64
-        + 64;
+    pub(crate) const MAX_BYTES: u64 =
+        2 * (size_of::<Generation>() + 16 * MAX_KEY_SHARDS + (24 + MAX_CALLER_BYTES) * MAX_KEY_CALLERS) as u64 + 64;
 
     /// Nothing known yet.
     pub(crate) fn new(key: &[u8], keyspace_seed: u64, generation: i64) -> Self {
@@ -85,11 +76,11 @@ impl Detail {
         let current = &mut self.generations.current;
         current.events += 1;
         if let Some((hash, name)) = request.shard {
-            current.shards.add(MAX_KEY_SHARDS, hash, |own| own.clone_from(name));
+            current.shards.add(hash, |own| own.clone_from(name));
         }
         if !request.caller.is_empty() {
             let hash = key_hash(request.caller, self.seed);
-            current.callers.add(MAX_KEY_CALLERS, hash, |own| copy_name(own, request.caller, MAX_CALLER_BYTES));
+            current.callers.add(hash, |own| copy_name(own, request.caller, MAX_CALLER_BYTES));
         }
         if request.operation == Operation::Scan {
             // A scan visits every bucket, so it has no bucket of its own.
@@ -109,17 +100,17 @@ impl Detail {
 
     /// Shards, the busiest first.
     pub(crate) fn shards(&self) -> Vec<(Arc<[u8]>, Estimate)> {
-        ranked([&self.generations.current.shards, &self.generations.previous.shards], MAX_KEY_SHARDS)
+        ranked([&self.generations.current.shards, &self.generations.previous.shards])
     }
 
     /// Callers, the busiest first.
     pub(crate) fn callers(&self) -> Vec<(Arc<[u8]>, Estimate)> {
-        ranked([&self.generations.current.callers, &self.generations.previous.callers], MAX_KEY_CALLERS)
+        ranked([&self.generations.current.callers, &self.generations.previous.callers])
     }
 
     /// Events by the low 8 bits of the bucket hash.
     pub(crate) fn buckets(&self) -> Box<[u32; BUCKET_COUNTERS]> {
-        let mut sum = self.generations.current.buckets.clone();
+        let mut sum = Box::new(self.generations.current.buckets);
         sum.iter_mut()
             .zip(self.generations.previous.buckets.iter())
             .for_each(|(sum, more)| *sum = sum.saturating_add(*more));

@@ -111,6 +111,21 @@ pub(crate) struct KeyCounts {
     remembered: [VecDeque<(i64, u64, Facts)>; MAX_WINDOWS],
 }
 
+/// An event of the open pane; by default one without a key.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OpenEvent {
+    /// Of its key.
+    pub(crate) hash: u64,
+    /// The key's upper bounds right after this event.
+    pub(crate) uppers: [u32; MAX_WINDOWS],
+    /// The key's place among the candidates, where it is one.
+    pub(crate) candidate: Option<usize>,
+    /// It is counted.
+    pub(crate) compared: bool,
+    /// So many are counted up to this one.
+    pub(crate) number: u32,
+}
+
 /// Windows whose facts are remembered: a window is looked at when its last pane closes and again when the watermark passes it.
 const REMEMBERED: usize = 32;
 
@@ -147,19 +162,25 @@ impl KeyCounts {
         self.rings[0].first().map_or(0, |pane| pane.sample.limit())
     }
 
-    /// Counts an event of the open pane; gives upper bounds of its key over all panes that still matter, for each window.
-    #[inline]
-    pub(crate) fn add_open(&mut self, timeline: &Timeline, hash: u64) -> [u32; MAX_WINDOWS] {
+    /// Counts events of the open pane, and tells each the upper bounds of its key over all panes that still matter.
+    ///
+    /// One loop a structure: their cells lie far apart, and so the misses of many events overlap.
+    pub(crate) fn add_open(&mut self, timeline: &Timeline, events: &mut [OpenEvent]) {
+        let counted = events.iter_mut().filter(|event| event.compared);
+        self.sketch.add_open(counted.map(|event| (event.hash, &mut event.uppers)));
         let [short, long] = &mut self.rings;
         let [slot, long_slot] = timeline.open_slots();
+        let mut number = 0;
         if let Some(pane) = short.get_mut(slot) {
-            pane.events += 1;
-            pane.sample.add(hash, 1);
+            for event in events.iter().filter(|event| event.compared) {
+                number += 1;
+                pane.sample.add(event.hash, 1);
+            }
+            pane.events += number;
         }
         if let Some(pane) = long.get_mut(long_slot) {
-            pane.events += 1;
+            pane.events += number;
         }
-        self.sketch.add_open(hash)
     }
 
     /// Counts an event of a closed pane; gives upper bounds as `add_open` does.
@@ -378,7 +399,7 @@ mod tests {
 
     fn add(counts: &mut KeyCounts, timeline: &Timeline, hash: u64, time_ms: i64) {
         if time_ms >= timeline.head_from_ms() {
-            counts.add_open(timeline, hash);
+            counts.add_open(timeline, &mut [OpenEvent { hash, compared: true, ..OpenEvent::default() }]);
         } else {
             counts.add_late(timeline, hash, &timeline.place(time_ms));
         }
@@ -424,9 +445,9 @@ mod tests {
             let hash = key_hash(b"a", 5);
             for n in 0..3u64 {
                 for other in 0..5u64 {
-                    counts.add_open(&timeline, key_hash(&(n * 5 + other).to_le_bytes(), 5));
+                    add(&mut counts, &timeline, key_hash(&(n * 5 + other).to_le_bytes(), 5), timeline.head_from_ms());
                 }
-                counts.add_open(&timeline, hash);
+                add(&mut counts, &timeline, hash, timeline.head_from_ms());
                 step(&mut timeline, &mut counts);
             }
             let long = timeline.mark(1).head;

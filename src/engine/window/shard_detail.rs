@@ -12,20 +12,14 @@ use crate::units::Estimate;
 /// Keys kept a shard and generation: a key with more than one event in so many is listed.
 pub(crate) const MAX_SHARD_KEYS: usize = 64;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 struct Generation {
-    keys: Frequent<Vec<u8>>,
+    keys: Frequent<Vec<u8>, MAX_SHARD_KEYS>,
     events: u64,
     /// Events of keys whose first event is known.
     dated: u64,
     /// Of these, events of keys that were first seen less than a longest window ago.
     fresh: u64,
-}
-
-impl Default for Generation {
-    fn default() -> Self {
-        Self { keys: Frequent::new(), events: 0, dated: 0, fresh: 0 }
-    }
 }
 
 /// Detail of one shard.
@@ -38,7 +32,7 @@ pub(crate) struct ShardDetail {
 impl ShardDetail {
     /// The most bytes that one detail takes, keys being no longer than usual.
     pub(crate) const MAX_BYTES: u64 =
-        2 * (size_of::<Generation>() + (56 + DEFAULT_MAX_KEY_BYTES) * MAX_SHARD_KEYS) as u64 + 64;
+        2 * (size_of::<Generation>() + (24 + DEFAULT_MAX_KEY_BYTES) * MAX_SHARD_KEYS) as u64 + 64;
 
     /// Nothing known yet.
     pub(crate) fn new(seed: u64, generation: i64) -> Self {
@@ -55,7 +49,7 @@ impl ShardDetail {
         self.wait -= 1;
         if self.wait == 0 {
             current.events += 1;
-            current.keys.add(MAX_SHARD_KEYS, hash, |own| copy_name(own, key, usize::MAX));
+            current.keys.add(hash, |own| copy_name(own, key, usize::MAX));
             self.wait = self.generations.next();
         }
     }
@@ -67,7 +61,7 @@ impl ShardDetail {
 
     /// Keys, the busiest first.
     pub(crate) fn keys(&self) -> Vec<(Arc<[u8]>, Estimate)> {
-        ranked([&self.generations.current.keys, &self.generations.previous.keys], MAX_SHARD_KEYS)
+        ranked([&self.generations.current.keys, &self.generations.previous.keys])
     }
 
     /// Events of keys whose first event is known, and of these the events of new keys.

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use super::super::rules::Heat;
 use super::super::sketch::key_hash;
+use super::near::Near;
 use super::shard_detail::ShardDetail;
 use super::tally::Tally;
-use super::timeline::{Place, Timeline};
+use super::timeline::{Place, Timeline, index};
 
 /// The most shards known at once.
 pub(crate) const MAX_SHARDS: usize = 4096;
@@ -19,22 +21,39 @@ pub(crate) const MAX_SHARD_BYTES: usize = 256;
 /// A known shard.
 #[derive(Debug, Clone)]
 pub(crate) struct Shard {
+    near: Near,
+    /// Its counts.
+    pub(crate) tally: Tally,
+    /// Event time of its newest event, in milliseconds.
+    newest_ms: i64,
+    declared: bool,
     /// Its name.
     pub(crate) name: Arc<[u8]>,
     hash: u64,
-    /// Its counts and heat.
-    pub(crate) tally: Tally,
-    /// Event time of its newest event, in milliseconds.
-    seen_ms: Option<i64>,
-    declared: bool,
+    /// Whether it is hot.
+    pub(crate) heat: Heat,
     /// From half hot on.
     pub(crate) detail: Option<Box<ShardDetail>>,
 }
 
+/// In place of the time of a shard's newest event when it has had none.
+const NEVER_MS: i64 = i64::MIN;
+
 impl Shard {
     /// Event time of its newest event in milliseconds; none for one that is only declared.
-    pub(crate) const fn seen_ms(&self) -> Option<i64> {
-        self.seen_ms
+    pub(crate) fn seen_ms(&self) -> Option<i64> {
+        Some(self.newest_ms).filter(|newest| *newest != NEVER_MS)
+    }
+
+    #[inline]
+    fn is(&self, near: Near, name: &[u8]) -> bool {
+        self.near == near && (near.is_whole() || *self.name == *name)
+    }
+
+    /// The next pane has been opened.
+    pub(crate) fn roll(&mut self, timeline: &Timeline, long_too: bool) {
+        self.heat.note(self.tally.head()[0].lower);
+        self.tally.roll(timeline, long_too);
     }
 }
 
@@ -46,28 +65,18 @@ pub(crate) struct Shards {
     seed: u64,
     memory_ms: i64,
     cut: u64,
-    /// Places of shards seen lately, by [`recent_slot`] of their names: most events need no hash of the name.
-    recent: [u16; RECENT],
+    /// Places of shards seen lately, by a slot of their names: most events need no hash of the name.
+    recent: Box<[u16]>,
 }
 
-/// Places kept of shards seen lately.
-const RECENT: usize = 64;
-
-/// Names of shards differ in their last bytes most often: these, by multiply-shift with the golden ratio.
-#[inline]
-fn recent_slot(name: &[u8]) -> usize {
-    let last = match name.last_chunk::<4>() {
-        Some(last) => u32::from_le_bytes(*last),
-        None => name.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)),
-    };
-    usize::from((last.wrapping_mul(0x9e37_79b9) >> 16).to_le_bytes()[1]) % RECENT
-}
+/// Places kept of shards seen lately, as a power of two: so many that few of the shards share one.
+const RECENT_LOG2: u32 = 12;
 
 impl Shards {
     /// Only the declared ones are known.
     pub(crate) fn new(declared: &[Vec<u8>], seed: u64, memory_ms: i64, timeline: &Timeline) -> Self {
-        let mut shards =
-            Self { index: HashTable::new(), all: Vec::new(), seed, memory_ms, cut: 0, recent: [0; RECENT] };
+        let (index, all, recent) = (HashTable::new(), Vec::new(), vec![0; 1 << RECENT_LOG2].into_boxed_slice());
+        let mut shards = Self { index, all, seed, memory_ms, cut: 0, recent };
         for name in declared {
             let hash = key_hash(name, seed);
             match shards.position(hash, name).or_else(|| shards.insert(hash, name, timeline)) {
@@ -86,7 +95,7 @@ impl Shards {
             + 16
             + 2 * size_of::<(u64, usize)>()
             + 2;
-        (MAX_SHARDS * each) as u64 + MAX_SHARD_DETAILS as u64 * ShardDetail::MAX_BYTES
+        (MAX_SHARDS * each + (2 << RECENT_LOG2)) as u64 + MAX_SHARD_DETAILS as u64 * ShardDetail::MAX_BYTES
     }
 
     /// How many are known.
@@ -106,25 +115,31 @@ impl Shards {
     }
 
     fn see_named(&mut self, name: &[u8], time_ms: i64, timeline: &Timeline) -> Option<usize> {
-        let slot = recent_slot(name);
-        let recent = usize::from(self.recent[slot]);
-        let at = if self.all.get(recent).is_some_and(|shard| *shard.name == *name) {
-            recent
-        } else {
-            let hash = key_hash(name, self.seed);
-            let Some(at) = self.position(hash, name).or_else(|| self.insert(hash, name, timeline)) else {
-                self.cut += 1;
-                return None;
-            };
-            self.recent[slot] = u16::try_from(at).unwrap_or(u16::MAX);
-            at
+        let near = Near::of(name);
+        let slot = index(i64::try_from(near.slot(RECENT_LOG2)).unwrap_or(0));
+        let recent = self.recent.get(slot).copied().map_or(0, usize::from);
+        if let Some(shard) = self.all.get_mut(recent).filter(|shard| shard.is(near, name)) {
+            shard.newest_ms = shard.newest_ms.max(time_ms);
+            return Some(recent);
+        }
+        self.see_other(name, slot, time_ms, timeline)
+    }
+
+    #[cold]
+    fn see_other(&mut self, name: &[u8], slot: usize, time_ms: i64, timeline: &Timeline) -> Option<usize> {
+        let hash = key_hash(name, self.seed);
+        let Some(at) = self.position(hash, name).or_else(|| self.insert(hash, name, timeline)) else {
+            self.cut += 1;
+            return None;
         };
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = u16::try_from(at).unwrap_or(u16::MAX);
+        }
         let shard = &mut self.all[at];
-        shard.seen_ms = shard.seen_ms.max(Some(time_ms));
+        shard.newest_ms = shard.newest_ms.max(time_ms);
         Some(at)
     }
 
-    #[inline]
     fn position(&self, hash: u64, name: &[u8]) -> Option<usize> {
         self.index.find(hash, |entry| entry.0 == hash && *self.all[entry.1].name == *name).map(|entry| entry.1)
     }
@@ -137,7 +152,16 @@ impl Shards {
         let at = self.all.len();
         self.index.insert_unique(hash, (hash, at), |entry| entry.0);
         let tally = Tally::new(timeline);
-        self.all.push(Shard { name: Arc::from(name), hash, tally, seen_ms: None, declared: false, detail: None });
+        self.all.push(Shard {
+            near: Near::of(name),
+            tally,
+            newest_ms: NEVER_MS,
+            declared: false,
+            name: Arc::from(name),
+            hash,
+            heat: Heat::default(),
+            detail: None,
+        });
         Some(at)
     }
 
@@ -147,7 +171,7 @@ impl Shards {
         match self.position(hash, name).or_else(|| self.insert(hash, name, timeline)) {
             Some(at) => {
                 self.all[at].tally = tally;
-                self.all[at].seen_ms = seen_ms;
+                self.all[at].newest_ms = seen_ms.unwrap_or(NEVER_MS);
             }
             None => self.cut += 1,
         }
@@ -184,8 +208,8 @@ impl Shards {
         let before = self.all.len();
         let memory_ms = self.memory_ms;
         self.all.retain(|shard| {
-            let recent = shard.seen_ms.is_some_and(|seen| now_ms.saturating_sub(seen) <= memory_ms);
-            shard.declared || recent || !shard.tally.heat.is_cold()
+            let recent = shard.seen_ms().is_some_and(|seen| now_ms.saturating_sub(seen) <= memory_ms);
+            shard.declared || recent || !shard.heat.is_cold()
         });
         if self.all.len() < before {
             self.index.clear();

@@ -1,6 +1,5 @@
 //! Exact counts a pane of one key or shard, and an upper bound of what came before they began.
 
-use super::super::rules::Heat;
 use super::timeline::{MAX_WINDOWS, Place, Timeline};
 use crate::units::Estimate;
 
@@ -14,8 +13,6 @@ pub(crate) struct Tally {
     /// At this many of them something may change: judge again.
     wake_open: u32,
     ring: Box<Ring>,
-    /// Whether it is hot.
-    pub(crate) heat: Box<Heat>,
 }
 
 #[derive(Debug, Clone)]
@@ -41,7 +38,7 @@ impl Tally {
             closed: [Estimate::default(); MAX_WINDOWS],
             wake: [0; MAX_WINDOWS],
         };
-        Self { open: 0, wake_open: 0, ring: Box::new(ring), heat: Box::default() }
+        Self { open: 0, wake_open: 0, ring: Box::new(ring) }
     }
 
     /// Takes over what is known of each pane that still matters.
@@ -120,7 +117,6 @@ impl Tally {
 
     /// The next pane has been opened.
     pub(crate) fn roll(&mut self, timeline: &Timeline, long_too: bool) {
-        self.heat.note(self.ring.head[0].lower);
         for window in 0..timeline.windows() {
             if window == 0 || long_too {
                 let slot = timeline.slot(window, timeline.mark(window).head);
@@ -200,7 +196,7 @@ impl Tally {
 
     /// The most bytes that one takes beside its own.
     pub(crate) fn max_heap_bytes(timeline: &Timeline) -> usize {
-        timeline.slots() * 8 + size_of::<Ring>() + size_of::<Heat>()
+        timeline.slots() * 8 + size_of::<Ring>()
     }
 
     /// All counters to zero.

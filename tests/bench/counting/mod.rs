@@ -70,8 +70,12 @@ fn zipf(uniform: f64) -> u32 {
 pub(crate) enum Case {
     /// The rival: every key in a hash map, no window.
     ExactMap,
-    /// Nothing is counted.
+    /// Nothing is counted, keys are read.
     ReadOnly,
+    /// Nothing is counted, events with a key and a time are made.
+    MakeKeys,
+    /// Nothing is counted, whole events are made.
+    MakeEvents,
     /// Keys alone, about 80 candidates.
     Keys,
     /// Whole events (operation, shard, caller, request id), about 80 candidates.
@@ -83,13 +87,23 @@ pub(crate) enum Case {
 }
 
 impl Case {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::ExactMap, Self::ReadOnly, Self::Keys, Self::Events, Self::ManyCandidates, Self::Median];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::ExactMap,
+        Self::ReadOnly,
+        Self::MakeKeys,
+        Self::MakeEvents,
+        Self::Keys,
+        Self::Events,
+        Self::ManyCandidates,
+        Self::Median,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::ExactMap => "exact_map",
             Self::ReadOnly => "read_only",
+            Self::MakeKeys => "make_keys",
+            Self::MakeEvents => "make_events",
             Self::Keys => "keys",
             Self::Events => "events",
             Self::ManyCandidates => "many_candidates",
@@ -106,6 +120,8 @@ impl Case {
         match self {
             Self::ExactMap => count_exactly(stream),
             Self::ReadOnly => read_only(stream),
+            Self::MakeKeys => make(stream, false),
+            Self::MakeEvents => make(stream, true),
             Self::Keys => count_in_windows(stream, engine(few, &[]), false),
             Self::Events => count_in_windows(stream, engine(few, &[]), true),
             Self::ManyCandidates => count_in_windows(stream, engine(many, &[]), true),
@@ -152,9 +168,24 @@ fn count_exactly(stream: &Stream) -> u64 {
 }
 
 fn count_in_windows(stream: &Stream, mut engine: Engine, whole: bool) -> u64 {
+    hand_over(stream, whole, |events, now| {
+        engine.handle_events(Partition(0), events, now, |_, refusal| panic!("{refusal}"));
+        while engine.poll_verdict().is_some() {}
+    });
+    engine.status(0).candidates as u64
+}
+
+fn make(stream: &Stream, whole: bool) -> u64 {
+    let mut made = 0;
+    hand_over(stream, whole, |events, _| made += std::hint::black_box(events).len() as u64);
+    made
+}
+
+/// Hands the stream over in events that were read together, and the clock.
+fn hand_over(stream: &Stream, whole: bool, mut take: impl FnMut(&[AccessEvent<'_>], EventTime)) {
     let shards: Vec<String> = (0..16).map(|shard| format!("shard-{shard}")).collect();
     let callers: Vec<String> = (0..64).map(|caller| format!("service-{caller}")).collect();
-    // Events that were read together. They are written over, not made anew: making them is the decoder's work.
+    // Events are written over, not made anew, as a decoder with buffers of its own does.
     let mut batch = [AccessEvent::new(EventTime::MIN, &[]); BATCH];
     let mut filled = 0;
     let ids: Vec<[u8; 8]> = (0..IDS).map(u64::to_le_bytes).collect();
@@ -170,13 +201,10 @@ fn count_in_windows(stream: &Stream, mut engine: Engine, whole: bool) -> u64 {
             access.request_id = &ids[event % ids.len()];
         }
         if filled == BATCH || event + 1 == stream.len() {
-            let now = stream.times[event];
-            engine.handle_events(Partition(0), &batch[..filled], now, |_, refusal| panic!("{refusal}"));
-            while engine.poll_verdict().is_some() {}
+            take(&batch[..filled], stream.times[event]);
             filled = 0;
         }
     }
-    engine.status(0).candidates as u64
 }
 
 fn read_only(stream: &Stream) -> u64 {

@@ -1,0 +1,198 @@
+//! Events of the open pane are counted together.
+//!
+//! In several turns over all of them, since what one event reads lies far apart: so the misses of many events overlap, and what is
+//! decided for each is a bit, not a branch. They are hashed, put into the sketch and looked up among the candidates; then each that
+//! may change something is looked at, in their order, as if it had come alone.
+
+use super::super::outbox::Outbox;
+use super::super::sketch::key_hash;
+use super::super::window::{MAX_WINDOWS, OpenEvent};
+use super::counting::{Applicant, Keyspace, compares, request};
+use crate::input::AccessEvent;
+use crate::units::EventTime;
+
+/// So many events at most are counted together: enough for their cells to be fetched at the same time.
+pub(crate) const TOGETHER: usize = u64::BITS as usize;
+
+/// Events that are counted together. A set of them is a number with one bit each, the first event's the lowest.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    events: Vec<OpenEvent>,
+    /// Those with a key.
+    keyed: u64,
+    /// Those that are counted.
+    counted: u64,
+    /// Those that name a shard.
+    sharded: u64,
+    /// Those whose key is a candidate of this revision, or may become one.
+    noted: u64,
+    revision: u64,
+}
+
+impl Keyspace {
+    /// Counts at most [`TOGETHER`] events on their keys, all of the open pane, or one of a pane before. Call `advance` with their own
+    /// times before.
+    pub(crate) fn add(&mut self, events: &[AccessEvent<'_>], newest: EventTime, out: &mut Outbox) {
+        let mut batch = std::mem::take(&mut self.batch);
+        self.hash(events, &mut batch);
+        self.counts.add_open(&self.timeline, &mut batch.events);
+        self.look_up(events, &mut batch, 0);
+        let before = self.head_events;
+        if batch.sharded == 0 {
+            self.date(events, &batch);
+        }
+        // Without a shard there is nothing to do for an event on a key that is no candidate.
+        let mut rest = if batch.sharded == 0 { batch.noted } else { batch.keyed };
+        while rest != 0 {
+            let place = rest.trailing_zeros();
+            rest &= rest - 1;
+            let Some(event) = events.get(place as usize) else { break };
+            self.look_at_event(event, &batch, (place, before), newest, out);
+            if self.candidates.revision() != batch.revision {
+                self.look_up(events, &mut batch, place as usize + 1);
+                if batch.sharded == 0 {
+                    rest = batch.noted & !up_to(place);
+                }
+            }
+        }
+        self.set_head_events(before, batch.counted.count_ones());
+        if let Some(late) = events.get(batch.events.len()) {
+            self.add_late(late, newest, out);
+        }
+        self.batch = batch;
+    }
+
+    /// The newest windows have gained so many events.
+    #[inline]
+    fn set_head_events(&mut self, before: [u64; MAX_WINDOWS], number: u32) {
+        let more = u64::from(number);
+        self.head_events = [before[0] + more, before[1] + if self.timeline.has_long() { more } else { 0 }];
+    }
+
+    /// Takes the events up to the first late one, with their hashes.
+    fn hash(&self, events: &[AccessEvent<'_>], batch: &mut Batch) {
+        batch.events.clear();
+        (batch.keyed, batch.counted, batch.sharded) = (0, 0, 0);
+        let (head_from_ms, mut number) = (self.timeline.head_from_ms(), 0);
+        for (place, event) in events.iter().take(TOGETHER).enumerate() {
+            let Some(key) = event.keys.get(self.number) else {
+                batch.events.push(OpenEvent::default());
+                continue;
+            };
+            if event.time.as_millis() < head_from_ms {
+                break;
+            }
+            let compared = compares(self.settings.hot_on, event.operation);
+            batch.keyed |= 1 << place;
+            batch.counted |= u64::from(compared) << place;
+            batch.sharded |= u64::from(!event.shard.is_empty()) << place;
+            number += u32::from(compared);
+            let hash = key_hash(key, self.settings.counting.seed);
+            batch.events.push(OpenEvent { hash, compared, number, ..OpenEvent::default() });
+        }
+    }
+
+    /// Finds which of the events from `first` on are noted, and where their keys are among the candidates.
+    fn look_up(&self, events: &[AccessEvent<'_>], batch: &mut Batch, first: usize) {
+        let (mut may_be, mut may_become) = (0, 0);
+        for (place, event) in batch.events.iter_mut().enumerate().skip(first) {
+            event.candidate = None;
+            may_be |= u64::from(self.candidates.may_have(event.hash)) << place;
+            may_become |= u64::from(self.admission.may_admit(event.uppers, [true; MAX_WINDOWS])) << place;
+        }
+        let mut is = 0;
+        may_be &= batch.keyed;
+        while may_be != 0 {
+            let place = may_be.trailing_zeros();
+            may_be &= may_be - 1;
+            if let (Some(own), Some(event)) = (batch.events.get_mut(place as usize), events.get(place as usize)) {
+                let key = event.keys.get(self.number).unwrap_or_default();
+                own.candidate = self.candidates.look_up(own.hash, key);
+                is |= u64::from(own.candidate.is_some()) << place;
+            }
+        }
+        batch.noted = is | may_become & batch.counted;
+        batch.revision = self.candidates.revision();
+    }
+
+    /// Notes when the keys were first seen.
+    fn date(&mut self, events: &[AccessEvent<'_>], batch: &Batch) {
+        for (own, event) in batch.events.iter().zip(events).filter(|(own, _)| own.compared) {
+            self.first_second(own.hash, event.time.as_millis());
+        }
+    }
+
+    /// Looks at one event that is in the sketch, and so are those after it; `before` are the numbers of events before all of them.
+    #[inline]
+    fn look_at_event(
+        &mut self,
+        event: &AccessEvent<'_>,
+        batch: &Batch,
+        (place, before): (u32, [u64; MAX_WINDOWS]),
+        newest: EventTime,
+        out: &mut Outbox,
+    ) {
+        let Some((own, after)) = batch.events.get(place as usize..).and_then(<[_]>::split_first) else { return };
+        self.set_head_events(before, own.number);
+        let shard = if batch.sharded == 0 { None } else { self.note_open_shard(event, own, newest, out) };
+        if batch.noted >> place & 1 == 0 {
+            return;
+        }
+        let mut slot = own.candidate;
+        match slot {
+            Some(at) if own.compared && self.candidates.add_open(at) => self.look_at_key(at, newest, out),
+            Some(_) => {}
+            None if self.admission.may_admit(own.uppers, [true; MAX_WINDOWS]) => {
+                slot = self.admit_open(event, own, after, newest, out);
+            }
+            None => {}
+        }
+        if let Some(candidate) = slot.and_then(|at| self.candidates.get_mut(at))
+            && candidate.note_open(event.operation, event.weight)
+        {
+            candidate.look(self.timeline.generation(), &request(event, &self.shards, shard));
+        }
+    }
+
+    /// Counts an event of the open pane on its shard; gives the shard's place in the list.
+    #[inline]
+    fn note_open_shard(
+        &mut self,
+        event: &AccessEvent<'_>,
+        own: &OpenEvent,
+        newest: EventTime,
+        out: &mut Outbox,
+    ) -> Option<usize> {
+        let shard = self.shards.see(event.shard, event.time.as_millis(), &self.timeline);
+        if own.compared {
+            let first_s = self.first_second(own.hash, event.time.as_millis());
+            if let Some(at) = shard {
+                if self.shards.add_open(at) {
+                    self.look_at_shard(at, newest, out);
+                }
+                self.note_shard(at, own.hash, event, first_s);
+            }
+        }
+        shard
+    }
+
+    /// An event of the open pane may make its key a candidate; `after` are those that are in the sketch already.
+    #[cold]
+    fn admit_open(
+        &mut self,
+        event: &AccessEvent<'_>,
+        own: &OpenEvent,
+        after: &[OpenEvent],
+        newest: EventTime,
+        out: &mut Outbox,
+    ) -> Option<usize> {
+        let later = after.iter().filter(|later| later.compared && later.hash == own.hash).count() as u64;
+        let (key, counted) = (event.keys.get(self.number)?, [true; MAX_WINDOWS]);
+        self.admit_if_due(&Applicant { key, hash: own.hash, uppers: own.uppers, counted, later }, newest, out)
+    }
+}
+
+/// The set of an event and those before it.
+const fn up_to(place: u32) -> u64 {
+    u64::MAX >> (u64::BITS - 1 - place)
+}
