@@ -261,7 +261,8 @@ mod tests {
     use super::*;
     use crate::engine::{Change, Operations, RuleKind, Splittable};
     use crate::telemetry::{
-        CATALOGUE, Family, KeyDisplay, KeyspaceLabels, Kind, ShardView, Telemetry, TelemetrySettings, Values,
+        CATALOGUE, Family, KeyDisplay, KeyspaceLabels, Kind, MapperView, ShardView, Telemetry, TelemetrySettings,
+        Values,
     };
     use crate::units::{Offset, Partition};
 
@@ -385,6 +386,30 @@ mod tests {
                 assert!(text.is_none_or(|text| text == *shown), "{shown}");
             }
         }
+    }
+
+    #[test]
+    fn a_mapper_has_its_series_and_a_keyspace_without_one_has_zeros() {
+        let mut view = View::empty(&labels(2));
+        view.keyspaces[1].mapper = Some(MapperView {
+            kind: "modulo",
+            shards: 8,
+            checked: 2000,
+            elsewhere: 500,
+            mismatch: Share::new(0.25).ok(),
+            trust: MapperTrust::Refuted,
+        });
+        let settings = TelemetrySettings::new(labels(2));
+        let of = |metric| samples(metric, &settings, &view, &[], &[]);
+        assert_eq!(of(Metric::MapperMismatch), [sample(&["ks0"], 0.0), sample(&["ks1"], 0.25)]);
+        assert_eq!(of(Metric::PlacementRefused), [sample(&["ks0"], 0.0), sample(&["ks1"], 1.0)]);
+        let checked = [
+            ("ks0", "as_predicted", 0.0),
+            ("ks0", "elsewhere", 0.0),
+            ("ks1", "as_predicted", 1500.0),
+            ("ks1", "elsewhere", 500.0),
+        ];
+        assert_eq!(of(Metric::MapperChecked), checked.map(|(name, result, number)| sample(&[name, result], number)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod ring;
 mod slots;
 mod table;
 
-pub use check::{LEAST_CHECKED, MAX_MISMATCH, MapperCheck, MapperTrust};
+pub use check::{BELIEVED_AGAIN, LEAST_CHECKED, MAX_MISMATCH, MapperCheck, MapperTrust};
 pub use declared::{InvalidMapper, MAX_RANGES, MAX_SHARDS, MAX_TABLE_KEYS, Mapper, MapperKind, first_twice};
 pub use hash::ShardHash;
 pub use maglev::{MAGLEV_TABLE, MAX_MAGLEV_TABLE};
