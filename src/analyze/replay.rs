@@ -8,7 +8,7 @@ use super::look_ahead::LookAhead;
 use super::paper_topic::{PaperTopic, Seen};
 use crate::engine::{Change, Engine, EngineSettings, Subject, Verdict};
 use crate::input::{Decoder, InputSettings, Refusal};
-use crate::plan::{BudgetSettings, MapperCheck, MapperTrust, Mode, PlanSettings, Planner, ProtocolSettings};
+use crate::plan::{BudgetSettings, MapperCheck, MapperTrust, Mode, PlanSettings, Planned, Planner, ProtocolSettings};
 use crate::units::{Estimate, EventTime, Offset, Partition, Span};
 
 /// The most keys a keyspace of which is remembered that they were hot or suspect.
@@ -90,7 +90,7 @@ impl Replay {
         for (keyspace, plan) in keyspaces.iter_mut().zip(&settings.plans) {
             keyspace.mapper = plan.mapper.clone().map(MapperCheck::new);
             // Before the first decision no key has a plan.
-            keyspace.leave_out(&[]);
+            keyspace.set_plans(&[]);
         }
         let plans = settings.plans.iter().any(|plan| plan.mode != Mode::Observe);
         let planning = plans.then(|| Planning {
@@ -169,7 +169,7 @@ impl Replay {
                 for (index, keyspace) in self.keyspaces.iter_mut().enumerate() {
                     match (event.keys.get(index), &mut keyspace.mapper) {
                         (None, _) => keyspace.without_key += 1,
-                        (Some(key), Some(mapper)) => mapper.see(key, event.shard),
+                        (Some(key), Some(mapper)) => mapper.see(key, &event),
                         (Some(_), None) => {}
                     }
                 }
@@ -226,7 +226,7 @@ impl Replay {
             let of_keyspace = planning.topic.planned().filter(|key| key.keyspace == keyspace.name);
             let planned: Vec<Arc<[u8]>> = of_keyspace.map(|key| Arc::from(key.key.as_slice())).collect();
             self.engine.protect(index, &planned);
-            keyspace.leave_out(&planned);
+            keyspace.set_plans(&planned);
         }
     }
 
@@ -272,9 +272,11 @@ impl Replay {
 }
 
 impl Keyspace {
-    fn leave_out(&mut self, planned: &[Arc<[u8]>]) {
+    /// Plans on paper are obeyed by nobody: what was recorded says nothing of their keys, nor where these are.
+    fn set_plans(&mut self, planned: &[Arc<[u8]>]) {
         if let Some(mapper) = &mut self.mapper {
-            mapper.leave_out(planned);
+            let unknown = |key: &Arc<[u8]>| Planned { key: Arc::clone(key), settled: None };
+            mapper.set_plans(&planned.iter().map(unknown).collect::<Vec<_>>());
         }
     }
 

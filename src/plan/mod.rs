@@ -21,8 +21,8 @@ mod world;
 pub use hindrance::Hindrance;
 pub use mapper::{
     BELIEVED_AGAIN, DatePlace, InvalidMapper, LEAST_CHECKED, MAGLEV_TABLE, MAX_MAGLEV_TABLE, MAX_MISMATCH, MAX_RANGES,
-    MAX_RING_POINTS, MAX_SHARDS, MAX_TABLE_KEYS, Mapper, MapperCheck, MapperKind, MapperTrust, RingPoints, SLOTS,
-    SeededHash, ShardHash, SlotRange, first_twice,
+    MAX_RING_POINTS, MAX_SHARDS, MAX_TABLE_KEYS, Mapper, MapperCheck, MapperKind, MapperTrust, Planned, RingPoints,
+    SLOTS, SeededHash, Settled, ShardHash, SlotRange, first_twice,
 };
 pub use operation::Operation;
 pub use placement::{Place, Placement, SEARCHED, bucket_key, predict, search};

@@ -1,10 +1,8 @@
 //! A batch of records: decoded, counted, and told of once.
 
-use std::sync::Arc;
-
 use crate::engine::Engine;
 use crate::input::{Decoder, Refusal};
-use crate::plan::{Mapper, MapperCheck};
+use crate::plan::{Mapper, MapperCheck, Planned};
 use crate::source::{Answer, Record};
 use crate::telemetry::{Events, Telemetry};
 use crate::units::{EventTime, Offset, Partition};
@@ -34,11 +32,11 @@ impl Batch {
         &self.mappers
     }
 
-    /// Keys with a plan, by keyspace: where their requests go is not for the mapper to say.
-    pub(super) fn leave_out(&mut self, planned: &[Vec<Arc<[u8]>>]) {
-        for (mapper, planned) in self.mappers.iter_mut().zip(planned) {
+    /// Keys with a plan, by keyspace: their requests go where the plan says.
+    pub(super) fn set_plans(&mut self, plans: &[Vec<Planned>]) {
+        for (mapper, plans) in self.mappers.iter_mut().zip(plans) {
             if let Some(mapper) = mapper {
-                mapper.leave_out(planned);
+                mapper.set_plans(plans);
             }
         }
     }
@@ -84,7 +82,7 @@ impl Batch {
             let Some(key) = event.keys.get(keyspace) else { continue };
             *counted += 1;
             if let Some(mapper) = mapper {
-                mapper.see(key, event.shard);
+                mapper.see(key, &event);
             }
         }
         Ok(Answer::Taken)

@@ -283,7 +283,7 @@ impl Driver {
             self.parts.engine.protect(keyspace, keys);
         }
         if led.plans_known {
-            self.batch.leave_out(&led.planned);
+            self.batch.set_plans(&led.in_force);
         }
         let engine = &self.parts.engine;
         let keyspaces = &self.parts.keyspaces;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{Condition, HotKey, KeyspaceSettings, ShardLoad};
-use crate::plan::MapperTrust;
+use crate::plan::{MapperTrust, Planned};
 use crate::telemetry::{ControlView, PlanView, RouterView};
 use crate::units::{Offset, Partition};
 
@@ -45,6 +45,8 @@ pub(super) struct Led {
     pub(super) plans: Vec<(usize, PlanView)>,
     /// Keys with a plan, by keyspace: they are never evicted from the candidates.
     pub(super) planned: Vec<Vec<Arc<[u8]>>>,
+    /// What these plans say of requests, by keyspace.
+    pub(super) in_force: Vec<Vec<Planned>>,
     /// The plan topic was read to its end: other keys than these have no plan.
     pub(super) plans_known: bool,
 }

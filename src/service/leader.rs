@@ -10,7 +10,7 @@ use super::stop::Stop;
 use super::topic_check::TopicFaults;
 use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
 use crate::observe::Readiness;
-use crate::plan::{Operation, Planner, World};
+use crate::plan::{Operation, Planned, Planner, World};
 use crate::protocol::{AckApplied, AckTable, Applied, PlanKey, PlanTable, PlanTopicKey, State, Version};
 use crate::router::{FollowError, TopicFollower};
 use crate::telemetry::{ControlView, Events, KafkaErrorClass, Latch, MAX_LOG_CHARS, PlanView, RouterView, escape};
@@ -436,6 +436,7 @@ impl Leader {
             routers: Vec::new(),
             plans: Vec::new(),
             planned: vec![Vec::new(); self.parts.keyspaces.len()],
+            in_force: vec![Vec::new(); self.parts.keyspaces.len()],
             plans_known: self.plans_known,
         };
         let mut waited_for = BTreeSet::new();
@@ -443,7 +444,9 @@ impl Leader {
             let stragglers: Vec<_> = self.acks.stragglers(key, entry.version).map(|router| router.ack.nonce).collect();
             if let Some(&keyspace) = index.get(key.keyspace.as_str()) {
                 led.plans.push((keyspace, PlanView::new(&entry.record, entry.version, stragglers.len())));
-                led.planned[keyspace].push(Arc::from(key.key.as_slice()));
+                let planned = Planned::of(&key.key, entry);
+                led.planned[keyspace].push(Arc::clone(&planned.key));
+                led.in_force[keyspace].push(planned);
             }
             waited_for.extend(stragglers);
         }

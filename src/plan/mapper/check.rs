@@ -1,9 +1,12 @@
 //! What a mapper says, held against where requests were served: placement by a wrong one would be luck that calls itself a plan.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Mapper;
+use super::declared::Mapper;
+use super::planned::{Planned, Settled};
+use crate::input::AccessEvent;
 
 /// Above this share of events that were served elsewhere a mapper is not placed by.
 pub const MAX_MISMATCH: f64 = 0.01;
@@ -40,13 +43,13 @@ impl MapperTrust {
     }
 }
 
-/// A mapper and what became of its predictions. A key with a plan is left out: where its requests go depends on their ids, and while
-/// its records move on more than one layout.
+/// A mapper and what became of its predictions. Of a key with a plan it is told by the request's id which bucket it went to; while its
+/// records move the key is left out, since where a request goes then depends on the router that sent it.
 #[derive(Debug, Clone)]
 pub struct MapperCheck {
     mapper: Mapper,
-    /// Keys with a plan; none while nobody knows them.
-    planned: Option<BTreeSet<Arc<[u8]>>>,
+    /// Keys with a plan, and their one layout where they have one; none while nobody knows them.
+    plans: Option<BTreeMap<Arc<[u8]>, Option<Settled>>>,
     /// Events until the next one that is looked at.
     wait: u64,
     checked: u64,
@@ -68,7 +71,7 @@ impl MapperCheck {
     pub const fn new(mapper: Mapper) -> Self {
         Self {
             mapper,
-            planned: None,
+            plans: None,
             wait: 0,
             checked: 0,
             elsewhere: 0,
@@ -78,28 +81,31 @@ impl MapperCheck {
     }
 
     /// These keys, and no others, have a plan from now on.
-    pub fn leave_out(&mut self, planned: &[Arc<[u8]>]) {
-        let known = self.planned.get_or_insert_default();
-        if known.len() != planned.len() || !planned.iter().all(|key| known.contains(key)) {
-            *known = planned.iter().cloned().collect();
+    pub fn set_plans(&mut self, plans: &[Planned]) {
+        let known = self.plans.get_or_insert_default();
+        if known.len() != plans.len() || !plans.iter().all(|plan| known.get(&plan.key) == Some(&plan.settled)) {
+            *known = plans.iter().map(|plan| (Arc::clone(&plan.key), plan.settled)).collect();
         }
     }
 
-    /// One event of a key that this shard served; an empty shard says nothing.
+    /// One event and its key in the keyspace; without a shard it says nothing.
     #[inline]
-    pub fn see(&mut self, key: &[u8], shard: &[u8]) {
+    pub fn see(&mut self, key: &[u8], event: &AccessEvent<'_>) {
         if self.wait > 0 {
             self.wait -= 1;
-        } else if !shard.is_empty() {
-            self.look(key, shard);
+        } else if !event.shard.is_empty() {
+            self.look(key, event);
         }
     }
 
-    fn look(&mut self, key: &[u8], shard: &[u8]) {
-        if self.planned.as_ref().is_none_or(|planned| planned.contains(key)) {
-            return;
-        }
-        let elsewhere = u64::from(self.mapper.shard_name(key).as_bytes() != shard);
+    fn look(&mut self, key: &[u8], event: &AccessEvent<'_>) {
+        let Some(plans) = &self.plans else { return };
+        let stored = match plans.get(key) {
+            None => Some(Cow::Borrowed(key)),
+            Some(settled) => settled.and_then(|settled| settled.key_of(key, event)),
+        };
+        let Some(stored) = stored else { return };
+        let elsewhere = u64::from(self.mapper.shard_name(&stored).as_bytes() != event.shard);
         self.checked += 1;
         self.elsewhere += elsewhere;
         self.balance.checked += 1;
@@ -166,21 +172,28 @@ const fn scatter(number: u64) -> u64 {
 mod tests {
     use super::super::{MapperKind, ShardHash};
     use super::*;
+    use crate::input::Operation;
+    use crate::protocol::Layout;
+    use crate::units::EventTime;
 
     fn mapper(hash: ShardHash) -> Mapper {
         Mapper::new(MapperKind::Modulo(hash), (0..8).map(|number| format!("s{number}")).collect()).unwrap()
     }
 
+    fn see(check: &mut MapperCheck, key: &[u8], shard: &str) {
+        check.see(key, &AccessEvent { shard: shard.as_bytes(), ..AccessEvent::new(EventTime::MIN, key) });
+    }
+
     /// A check of murmur2 that has seen events served by a store that maps otherwise for each of the given numbers of events.
     fn seen(stores: &[(ShardHash, u64)]) -> MapperCheck {
         let mut check = MapperCheck::new(mapper(ShardHash::Murmur2));
-        check.leave_out(&[]);
+        check.set_plans(&[]);
         let mut number = 0_u64;
         for (hash, events) in stores {
             let store = mapper(*hash);
             for _ in 0..*events {
                 let key = format!("c{}", number % 997).into_bytes();
-                check.see(&key, store.shard_name(&key).as_bytes());
+                see(&mut check, &key, store.shard_name(&key));
                 number += 1;
             }
         }
@@ -219,12 +232,12 @@ mod tests {
     fn one_in_a_hundred_is_borne_and_more_is_not() {
         for (every, trust) in [(150, MapperTrust::Confirmed), (60, MapperTrust::Refuted)] {
             let mut check = MapperCheck::new(mapper(ShardHash::Murmur2));
-            check.leave_out(&[]);
+            check.set_plans(&[]);
             let store = mapper(ShardHash::Murmur2);
             for number in 0..1000_u64 {
                 let key = number.to_le_bytes();
                 let shard = if number % every == 0 { "elsewhere" } else { store.shard_name(&key) };
-                check.see(&key, shard.as_bytes());
+                see(&mut check, &key, shard);
             }
             assert_eq!(check.trust(), trust, "one in {every}");
         }
@@ -233,7 +246,7 @@ mod tests {
     #[test]
     fn chance_about_the_limit_does_not_turn_it_to_and_fro() {
         let mut check = MapperCheck::new(mapper(ShardHash::Murmur2));
-        check.leave_out(&[]);
+        check.set_plans(&[]);
         let store = mapper(ShardHash::Murmur2);
         let mut turns = 0;
         // 1 % on average, in stretches of 0.7 % and of 1.3 %.
@@ -242,7 +255,7 @@ mod tests {
             let key = number.to_le_bytes();
             let every = if number / 400_000 % 2 == 0 { 77 } else { 143 };
             let shard = if scatter(number).is_multiple_of(every) { "elsewhere" } else { store.shard_name(&key) };
-            check.see(&key, shard.as_bytes());
+            see(&mut check, &key, shard);
             turns += u32::from(before != check.trust());
         }
         assert_eq!(check.trust(), MapperTrust::Refuted);
@@ -258,19 +271,78 @@ mod tests {
         assert!(back.elsewhere() > 1000, "what happened stays counted");
     }
 
+    fn planned(key: &str, settled: Option<Settled>) -> Planned {
+        Planned { key: Arc::from(key.as_bytes()), settled }
+    }
+
     #[test]
-    fn keys_with_a_plan_and_events_without_a_shard_say_nothing() {
+    fn a_key_that_moves_and_events_without_a_shard_say_nothing() {
         let mut check = MapperCheck::new(mapper(ShardHash::Murmur2));
-        let wrong = |check: &mut MapperCheck, key: &[u8], shard: &[u8]| (0..500).for_each(|_| check.see(key, shard));
-        wrong(&mut check, b"c1", b"elsewhere");
+        let wrong =
+            |check: &mut MapperCheck, key: &str, shard| (0..500).for_each(|_| see(check, key.as_bytes(), shard));
+        wrong(&mut check, "c1", "elsewhere");
         assert_eq!(check.checked(), 0, "nobody knows yet which keys have a plan");
-        check.leave_out(&[Arc::from(&b"c1"[..])]);
-        wrong(&mut check, b"c1", b"elsewhere");
-        wrong(&mut check, b"c2", b"");
+        check.set_plans(&[planned("c1", None)]);
+        wrong(&mut check, "c1", "elsewhere");
+        wrong(&mut check, "c2", "");
         assert_eq!(check.checked(), 0);
-        check.leave_out(&[Arc::from(&b"c2"[..])]);
-        wrong(&mut check, b"c1", b"elsewhere");
-        wrong(&mut check, b"c2", b"elsewhere");
+        check.set_plans(&[planned("c2", None)]);
+        wrong(&mut check, "c1", "elsewhere");
+        wrong(&mut check, "c2", "elsewhere");
         assert_eq!((check.checked(), check.elsewhere()), (500, 500));
+    }
+
+    #[test]
+    fn a_split_key_is_looked_for_in_the_bucket_of_the_request() {
+        let at = |ms| EventTime::from_millis(ms).unwrap();
+        let layout = Layout::split(1, 8, 100).unwrap();
+        let settled = Settled { layout, seed: 7, from: at(5_000) };
+        let event = |id: &'static str, operation, ms| AccessEvent {
+            shard: b"?",
+            request_id: id.as_bytes(),
+            operation,
+            ..AccessEvent::new(at(ms), b"c42")
+        };
+        let key_of = |settled: Settled, event| {
+            settled.key_of(b"c42", &event).map(|key| String::from_utf8(key.into_owned()).unwrap())
+        };
+        let bucket = layout.bucket_of(b"r1", 7);
+        let stored = Some(format!("c42:{}", 100 + bucket));
+        for operation in [Operation::Read, Operation::Write, Operation::Delete] {
+            assert_eq!(key_of(settled, event("r1", operation, 5_000)), stored, "{operation:?}");
+        }
+        for (id, operation, ms) in [
+            ("r1", Operation::Write, 4_999),
+            ("r1", Operation::Scan, 5_000),
+            ("", Operation::Write, 5_000),
+            ("r1", Operation::Unknown, 5_000),
+        ] {
+            assert_eq!(key_of(settled, event(id, operation, ms)), None, "{id} {operation:?} {ms}");
+        }
+        let bare = Settled { layout: Layout::BARE, ..settled };
+        assert_eq!(key_of(bare, event("", Operation::Scan, 5_000)), Some("c42".to_owned()));
+
+        // Every request where its bucket is, none where the key itself was: nearly all buckets are on other shards.
+        let (mut right, mut wrong) =
+            (MapperCheck::new(mapper(ShardHash::Murmur2)), MapperCheck::new(mapper(ShardHash::Murmur2)));
+        for check in [&mut right, &mut wrong] {
+            check.set_plans(&[planned("c42", Some(settled))]);
+            assert_eq!(check.trust(), MapperTrust::Unchecked);
+        }
+        let store = mapper(ShardHash::Murmur2);
+        for number in 0..1000 {
+            let id = format!("r{number}");
+            let in_bucket = format!("c42:{}", 100 + layout.bucket_of(id.as_bytes(), 7));
+            let event = |shard| AccessEvent {
+                shard,
+                request_id: id.as_bytes(),
+                operation: Operation::Write,
+                ..AccessEvent::new(at(9_000), b"c42")
+            };
+            right.see(b"c42", &event(store.shard_name(in_bucket.as_bytes()).as_bytes()));
+            wrong.see(b"c42", &event(store.shard_name(b"c42").as_bytes()));
+        }
+        assert_eq!((right.checked(), right.elsewhere(), right.trust()), (1000, 0, MapperTrust::Confirmed));
+        assert_eq!((wrong.checked(), wrong.trust()), (1000, MapperTrust::Refuted));
     }
 }

@@ -8,6 +8,7 @@ mod jump;
 mod maglev;
 mod md5;
 mod multi_probe;
+mod planned;
 mod ranges;
 mod rendezvous;
 mod ring;
@@ -19,6 +20,7 @@ pub use declared::{InvalidMapper, MAX_RANGES, MAX_SHARDS, MAX_TABLE_KEYS, Mapper
 pub use hash::ShardHash;
 pub use maglev::{MAGLEV_TABLE, MAX_MAGLEV_TABLE};
 pub use multi_probe::SeededHash;
+pub use planned::{Planned, Settled};
 pub use ranges::DatePlace;
 pub use ring::{MAX_RING_POINTS, RingPoints};
 pub use slots::{SLOTS, SlotRange};

@@ -226,6 +226,8 @@ impl Demo {
                 self.story.detected(now, &key.key, key.count, key.window, key.threshold);
             }
         }
+        let mapper = service.keyspaces.first().and_then(|keyspace| keyspace.mapper.as_ref());
+        self.story.served_elsewhere(now, mapper.map_or(0, |mapper| mapper.elsewhere));
         if let Some(imbalance) = seen.imbalance {
             self.story.measured(now, imbalance);
         }

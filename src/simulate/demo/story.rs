@@ -89,6 +89,8 @@ pub struct Story {
     buckets: Option<u32>,
     migration: Option<Migration>,
     reads: Reads,
+    /// A request was served by another shard than the service expects.
+    is_misplaced: bool,
     lines: Vec<Line>,
     lines_cut: usize,
 }
@@ -109,6 +111,7 @@ impl Story {
             buckets: None,
             migration: None,
             reads: Reads { checked: 0, missed: 0 },
+            is_misplaced: false,
             lines: Vec::new(),
             lines_cut: 0,
         }
@@ -241,6 +244,14 @@ impl Story {
         self.reads = reads;
     }
 
+    /// So many of the requests that the service looked at were served by another shard than the mapper says.
+    pub fn served_elsewhere(&mut self, at: Span, requests: u64) {
+        if requests > 0 && !self.is_misplaced {
+            self.is_misplaced = true;
+            self.note(at, Tone::Bad, "a request was served by another shard than the mapper says");
+        }
+    }
+
     /// What happened, oldest first; at most [`MAX_LINES`].
     #[must_use]
     pub fn lines(&self) -> &[Line] {
@@ -270,6 +281,9 @@ impl Story {
     pub fn missing(&self) -> Option<&'static str> {
         if self.reads.missed > 0 {
             return Some("reads missed records");
+        }
+        if self.is_misplaced {
+            return Some("requests are on other shards than the mapper says");
         }
         if self.after.is_some_and(|after| after >= self.settings.even) {
             return Some("the load is not even after the split");
@@ -398,6 +412,17 @@ mod tests {
         story.read(s(22), Reads { checked: 101, missed: 1 });
         assert_eq!(story.missing(), Some("reads missed records"));
         assert!(!story.summary(s(60), 9).closed);
+    }
+
+    #[test]
+    fn a_request_on_another_shard_than_expected_opens_the_loop() {
+        let mut story = told(10);
+        story.served_elsewhere(s(20), 0);
+        assert_eq!(story.missing(), None);
+        story.served_elsewhere(s(21), 2);
+        story.served_elsewhere(s(22), 0);
+        assert_eq!(story.missing(), Some("requests are on other shards than the mapper says"));
+        assert_eq!(story.lines().last().unwrap().text, "a request was served by another shard than the mapper says");
     }
 
     #[test]
