@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use super::ledger::{AckState, Ledger};
 use super::node::{Content, Node};
 use super::rules::Rules;
+use super::stripe::Stripe;
 use super::table::{CLOSED, OPEN, Table};
 use crate::protocol::{Applied, Digest, PlanKey, PlanRecord, PlanTopicKey, RefusedRecord, Version};
 use crate::units::{EventTime, Span};
@@ -204,6 +205,14 @@ impl Table {
     pub fn is_idle(&self) -> bool {
         let now_ms = self.now_ms.load(SeqCst);
         self.ledger().is_idle(now_ms) && self.stripes.iter().all(|stripe| stripe.left(now_ms).nothing())
+    }
+
+    /// Until when a store call of unknown outcome may still land, as of the last [`Table::release_unknown`]; none when there is none.
+    #[must_use]
+    pub fn unknown_until(&self) -> Option<EventTime> {
+        let stripes = self.stripes.iter().map(Stripe::unknown_until_ms).max().unwrap_or(0);
+        let until_ms = stripes.max(self.ledger().unknown_until_ms());
+        EventTime::from_millis(until_ms).ok().filter(|_| until_ms > self.now_ms.load(SeqCst))
     }
 
     /// True when requests are placed.

@@ -51,6 +51,15 @@ enum Older {
     Stripe { stripe: usize, through: u64 },
 }
 
+impl Older {
+    fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Stripe { .. } => None,
+        }
+    }
+}
+
 #[derive(Default)]
 struct Account {
     /// None: the key has no plan any more.
@@ -117,6 +126,15 @@ impl Ledger {
             account.current.as_ref().is_none_or(|node| node.left(now_ms).nothing())
                 && account.older.iter().all(older_idle)
         })
+    }
+
+    /// Until when a call of unknown outcome may be in flight, apart from those of keys without a plan; 0: there was none.
+    pub(super) fn unknown_until_ms(&self) -> i64 {
+        let older_nodes =
+            |account: &Account| account.older.iter().filter_map(Older::node).map(Node::unknown_until_ms).max();
+        let nodes =
+            |account: &Account| account.current.as_deref().map(Node::unknown_until_ms).max(older_nodes(account));
+        self.accounts.values().filter_map(nodes).max().unwrap_or(0)
     }
 
     /// Wakes every write that waits.

@@ -63,6 +63,10 @@ impl Node {
         self.counts.left(&self.unknown, now_ms)
     }
 
+    pub(super) fn unknown_until_ms(&self) -> i64 {
+        self.unknown.latest_ms()
+    }
+
     pub(super) fn waiters(&self) -> &Waiters {
         &self.waiters
     }

@@ -138,6 +138,11 @@ impl Unknown {
         }
     }
 
+    /// The latest of these times; 0: there is none.
+    pub(super) fn latest_ms(&self) -> i64 {
+        self.reads.load(SeqCst).max(self.writes.load(SeqCst))
+    }
+
     fn clear(&self) {
         self.reads.store(0, SeqCst);
         self.writes.store(0, SeqCst);
@@ -199,6 +204,11 @@ impl Stripe {
 
     pub(super) fn note_unknown(&self, slot: usize, kind: Kind, until_ms: i64) {
         self.unknown[slot].note(kind, until_ms);
+    }
+
+    /// Until when a call of unknown outcome may be in flight; 0: there was none.
+    pub(super) fn unknown_until_ms(&self) -> i64 {
+        self.unknown.iter().map(Unknown::latest_ms).max().unwrap_or(0)
     }
 
     /// Step (a2).

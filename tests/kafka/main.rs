@@ -12,6 +12,7 @@ mod control_log;
 mod input;
 mod mapper;
 mod path;
+mod reader;
 mod reload;
 mod stage;
 mod stop;

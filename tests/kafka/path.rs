@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::control_log::ControlLog;
+use super::reader;
 use super::stage::{Stage, wait_metric, wait_ready};
 use super::support::process::{PATIENCE, Process, scrape, sum};
 use super::support::{Kafka, Record, now, poll_until};
@@ -108,6 +109,8 @@ fn one_winning_plan_a_hot_key_whatever_happens_to_broker_and_service() {
         router.signal("TERM");
         assert_eq!(router.end(Duration::from_secs(15)).code(), Some(0), "{}", router.log());
     }
+    let plans = reader::check(&stage);
+    assert!(HOT.iter().all(|key| plans.contains(&format!("plan/customer/{key}"))), "{plans:?}");
     let members = stage.kafka.kcat_all(&stage.acks_topic);
     let left: BTreeSet<_> = members.iter().filter(|r| r.value.is_none()).filter_map(|r| r.key.clone()).collect();
     assert_eq!(left.len(), 2, "both routers left by tombstone");
@@ -183,6 +186,7 @@ fn a_cool_key_goes_back_and_its_record_ends_in_a_tombstone() {
     });
     service.signal("TERM");
     assert_eq!(service.end(Duration::from_secs(15)).code(), Some(0), "{}", service.log());
+    assert!(reader::check(&stage).is_empty(), "the key has no plan any more");
 }
 
 /// The owner's part with `history = none`: each layout that a record lists under `retire` is reported empty, once.

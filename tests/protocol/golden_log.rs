@@ -123,13 +123,17 @@ fn what_cannot_be_read(log: &mut Log) {
         (r#""writes":"update""#, r#""writes":"append""#),
         (r#""buckets":8"#, r#""buckets":7"#),
         (r#""key":"new""#, r#""key":"old""#),
+        (r#""delete":"tombstone""#, r#""delete":"tombstone","delete":"tombstone""#),
+        (r#""seed":"#, r#""seed":"0123456789abcdef","seed":"#),
+        (r#""rate_per_s":687.25"#, r#""rate_per_s":1e999"#),
+        (r#""epoch":3,"seq":17"#, r#""epoch":3,"seq":9007199254740992"#),
         ("{key}:{label}", "{key}{key}:{label}"),
         (r#""state":"settled""#, r#""state":"prepare""#),
     ] {
         log.value(2, 9, next(), "new", Some(changed("new", from, to)));
     }
     log.value(2, 9, next(), "c42", Some(b"{".to_vec())).value(2, 9, next(), "c42", Some(vec![b' '; 4097]));
-    let late = begin(b"late", 2, Writes::Insert, History::Move, version(2, 17), None);
+    let late = begin(b"late", 2, Writes::Insert, History::Move, version(2, 21), None);
     log.record(2, 9, next(), &late);
     log.0.last_mut().unwrap().log_time = Some(time(10_001));
     log.record(2, 9, next(), &late);
@@ -142,7 +146,7 @@ fn what_cannot_be_read(log: &mut Log) {
     text(log, 2, 9, next(), &PlanTopicKey::ShardAdvice(customer("s3")), None);
     text(log, 2, 9, next(), &PlanTopicKey::Advice(customer("c42")), Some(br#"{"schema":1}"#));
     text(log, 2, 9, next(), &PlanTopicKey::Advice(customer("c42")), None);
-    let head = headers(&PlanTopicKey::Heartbeat, version(2, 23), 9, true);
+    let head = headers(&PlanTopicKey::Heartbeat, version(2, 29), 9, true);
     for key in [b"lease/1".as_slice(), b"plan/Customer/c42", b"claim/07/0000000000000007", b"plan/customer"] {
         append(log, key.to_vec(), Some(b"{}".to_vec()), &head);
     }

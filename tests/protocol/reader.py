@@ -7,6 +7,7 @@ Standard output: one line a log, what is said after each record and to each ques
 import base64
 import datetime
 import json
+import math
 import re
 import sys
 
@@ -132,10 +133,12 @@ def word(*words):
 def fields(**checks):
     """An object with these fields; one whose name ends in _ may be absent, and null where its check takes it."""
     def check(value):
-        if type(value) is not dict:
+        if type(value) is not Object:
             return False
         for name, one in checks.items():
             optional, name = name.endswith("_"), name.rstrip("_")
+            if name in value.twice:
+                return False
             if name not in value:
                 if not optional:
                     return False
@@ -147,6 +150,8 @@ def fields(**checks):
 
 def is_layout(value):
     if not fields(layout=lambda v: is_whole(v, 0, (1 << 32) - 1))(value):
+        return False
+    if value.twice & {"buckets", "first"}:
         return False
     buckets, first = value.get("buckets"), value.get("first")
     if first is not None and not is_whole(first, 0, (1 << 32) - 1):
@@ -165,7 +170,7 @@ IS_VERSION = fields(epoch=lambda v: is_whole(v, 0, MOST), seq=lambda v: is_whole
 IS_EVIDENCE = fields(
     rule=is_text, window_ms=is_whole, count=fields(lower=is_whole, upper=is_whole), threshold=is_whole, rate_per_s=is_number,
     median_=or_null(is_whole), reads=is_whole, writes=is_whole, shard_=or_null(is_text), completeness=is_number,
-    end_offsets=lambda value: type(value) is dict and all(is_whole(one, -(1 << 63), (1 << 63) - 1) for one in value.values()),
+    end_offsets=lambda value: type(value) is Object and all(is_whole(one, -(1 << 63), (1 << 63) - 1) for one in value.values()),
     end_offsets_cut_=is_whole, config=is_text,
 )
 IS_PLAN = fields(
@@ -194,6 +199,22 @@ IS_HEARTBEAT = fields(
 )
 
 
+class Object(dict):
+    """An object that knows which of its fields were there twice."""
+
+    def __init__(self, pairs):
+        super().__init__(pairs)
+        names = [name for name, _ in pairs]
+        self.twice = {name for name in names if names.count(name) > 1}
+
+
+def finite(text):
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
 def parsed(value):
     """The JSON object of a value of at most 4,096 bytes whose schema is 1."""
     def refuse(_):
@@ -201,10 +222,10 @@ def parsed(value):
     if len(value) > 4096:
         raise Refused("too_long")
     try:
-        value = json.loads(value.decode("utf-8"), parse_constant=refuse)
+        value = json.loads(value.decode("utf-8"), parse_constant=refuse, parse_float=finite, object_pairs_hook=Object)
     except (ValueError, RecursionError):
         raise Refused("json") from None
-    if type(value) is not dict or not is_whole(value.get("schema"), 0, (1 << 32) - 1):
+    if type(value) is not Object or "schema" in value.twice or not is_whole(value.get("schema"), 0, (1 << 32) - 1):
         raise Refused("json")
     if value["schema"] != 1:
         raise Refused("schema")
@@ -213,7 +234,7 @@ def parsed(value):
 
 def key_of(value):
     key, coded = value.get("key"), value.get("key_b64")
-    if (key is None) == (coded is None):
+    if (key is None) == (coded is None) or {"key", "key_b64"} & value.twice:
         raise Refused("json")
     try:
         return key.encode("utf-8") if coded is None else base64.b64decode(coded, validate=True)
@@ -239,7 +260,7 @@ STATES = ("proposed", "prepare", "hold", "dual", "moving", "settled")
 def plan_of(named, value):
     plan = parsed(value)
     bucket = plan.get("bucket")
-    if not is_text(plan.get("state")) or type(bucket) is not dict or not is_text(bucket.get("hash")):
+    if not is_text(plan.get("state")) or type(bucket) is not Object or not is_text(bucket.get("hash")):
         raise Refused("json")
     if plan["state"] not in STATES:
         raise Refused("state")

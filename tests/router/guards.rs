@@ -81,8 +81,10 @@ fn a_call_of_unknown_outcome_holds_up_dual_and_no_hold() {
         assert_eq!(waiting(&table.ack_state()), [(&b"c42"[..], 4)], "planned: {planned}");
         table.release_unknown(at(30_999));
         assert_eq!(table.ack_state().waiting.len(), 1);
+        assert_eq!(table.unknown_until(), Some(at(31_000)));
         table.release_unknown(at(31_000));
         assert!(table.ack_state().waiting.is_empty());
+        assert_eq!(table.unknown_until(), None);
     }
 }
 

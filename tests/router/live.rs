@@ -214,8 +214,16 @@ fn a_request_in_flight_holds_up_the_acknowledgement_of_its_key() {
     });
     assert!(!acks.table.acknowledged(&walk.plan_key(), dual));
     assert_eq!(acks.newest()[0].waiting[0].version, dual);
-    drop(in_flight);
+    // Its outcome stays unknown: the router says until when it may land, and acknowledges then.
+    let until = EventTime::from_millis(START_MS + 30_000).unwrap();
+    in_flight.outcome_unknown(until);
+    rig.advance(Span::from_secs(29));
+    let said = |acks: &AckTable| acks.routers().next().and_then(|router| router.ack.unknown_until.clone());
+    acks.wait_for("the router says so", |acks| said(acks) == Some(until.to_rfc3339()));
+    assert!(!acks.table.acknowledged(&walk.plan_key(), dual));
+    rig.advance(Span::from_secs(1));
     acks.wait_for("the key is acknowledged", |acks| acks.acknowledged(&walk.plan_key(), dual));
+    assert_eq!(said(&acks.table), None);
 }
 
 #[test]

@@ -108,8 +108,14 @@ impl AckPublisher {
     }
 }
 
-/// The acknowledgement as it goes on the topic.
-pub(super) fn router_ack(id: &str, nonce: Nonce, state: &AckState, now: EventTime) -> RouterAck {
+/// The acknowledgement as it goes on the topic; until `unknown_until` a store call of unknown outcome may still land.
+pub(super) fn router_ack(
+    id: &str,
+    nonce: Nonce,
+    state: &AckState,
+    unknown_until: Option<EventTime>,
+    now: EventTime,
+) -> RouterAck {
     let waiting = state.waiting.iter().map(|waiting| WaitingKey {
         keyspace: waiting.key.keyspace.clone(),
         key: KeyField(waiting.key.key.clone()),
@@ -132,6 +138,6 @@ pub(super) fn router_ack(id: &str, nonce: Nonce, state: &AckState, now: EventTim
         refusals: refusals.collect(),
         more_refused: false,
         time: now.to_rfc3339(),
-        unknown_until: None,
+        unknown_until: unknown_until.map(EventTime::to_rfc3339),
     }
 }

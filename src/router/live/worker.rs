@@ -124,7 +124,7 @@ impl Worker {
             _ => {
                 // The name is on disk before it is on the topic: a start after a crash joins under the same one.
                 self.save(false)?;
-                let value = router_ack(&self.settings.id, self.nonce, &AckState::default(), now).encode();
+                let value = router_ack(&self.settings.id, self.nonce, &AckState::default(), None, now).encode();
                 self.step = Step::Announce(self.acks.want(Some(value)));
             }
         }
@@ -263,7 +263,8 @@ impl Worker {
             .as_ref()
             .is_none_or(|(last, sent_at)| *last != state || now.since(*sent_at) >= self.settings.ack_interval);
         if due {
-            let value = router_ack(&self.settings.id, self.nonce, &state, now).encode();
+            let unknown_until = self.table.unknown_until();
+            let value = router_ack(&self.settings.id, self.nonce, &state, unknown_until, now).encode();
             self.acks.want(Some(value));
             self.last_ack = Some((state.clone(), now));
         }
