@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use keyheat::protocol::{
     AckTopicKey, Action, Advice, BackfillReport, Claim, Delete, Digest, Heartbeat, History, KeyField, Layout,
-    LogRecord, Nonce, PlanKey, PlanRecord, PlanTopicKey, RefusedKey, RetiredReport, RouterAck, SCHEMA, State, Version,
-    Writes,
+    LogRecord, Nonce, Outcome, PlanKey, PlanRecord, PlanTopicKey, RefusedKey, RetiredReport, RouterAck, SCHEMA, State,
+    Version, Writes,
 };
 use keyheat::units::Offset;
 use serde_json::{Value, json};
@@ -58,7 +58,9 @@ fn plans() -> Vec<(&'static str, PlanRecord)> {
         ("plan-settled", retired.clone()),
         ("plan-settled-retire", PlanRecord { delete: Delete::Remove, retire: vec![Layout::BARE], ..retired }),
         ("plan-turned-round", turned_round()),
-        ("plan-prepare-growth", growing),
+        ("plan-settled-outcome", measured()),
+        ("plan-prepare-growth", growing.clone()),
+        ("plan-settled-retire-growth", grown_up(growing)),
         ("plan-moving-keep-binary-key", keeping),
     ]
 }
@@ -67,6 +69,22 @@ fn turned_round() -> PlanRecord {
     let record = plan(b"c42", 8, State::Settled);
     let from = record.migration.from;
     PlanRecord { write: Some(from), read: vec![from], delete: Delete::Remove, ..record }
+}
+
+/// A growth that has ended: buckets are to be retired.
+fn grown_up(growing: PlanRecord) -> PlanRecord {
+    let (from, to) = (growing.migration.from, growing.migration.to);
+    let settled = PlanRecord { state: State::Settled, write: Some(to), read: vec![to], ..growing };
+    PlanRecord { retire: vec![from], delete: Delete::Remove, ..settled }
+}
+
+/// What is there only now and then: an outcome, nulls in place of numbers, more input partitions than are listed.
+fn measured() -> PlanRecord {
+    let mut record = plan(b"c42", 8, State::Settled);
+    let outcome = Outcome { hottest_shard: 0.11, measured_at: time(600_000).to_rfc3339(), helped: true };
+    (record.evidence.median, record.evidence.shard, record.evidence.end_offsets_cut) = (None, None, 36);
+    (record.prediction.hottest_shard_before, record.prediction.hottest_shard_after) = (None, None);
+    PlanRecord { outcome: Some(outcome), ..record }
 }
 
 fn advice() -> Advice {
@@ -105,6 +123,20 @@ fn router_ack() -> RouterAck {
         unknown_until: Some(time(30_000).to_rfc3339()),
         ..ack("r1", 0xcd, version(3, 17))
     }
+}
+
+/// One that waits for more keys than it can list, and whose key is not UTF-8.
+fn cut_ack() -> RouterAck {
+    let mut waiting = waiting("", version(3, 17));
+    waiting.key = KeyField(vec![0xff]);
+    let refused = RefusedKey {
+        keyspace: "customer".into(),
+        key: KeyField(b"c43".to_vec()),
+        version: version(3, 15),
+        reason: "state".into(),
+    };
+    let (waiting, refusals) = (vec![waiting], vec![refused]);
+    RouterAck { waiting, more_waiting: true, refusals, more_refused: true, ..ack("r1", 0xcd, version(3, 17)) }
 }
 
 fn backfill() -> BackfillReport {
@@ -154,6 +186,11 @@ fn records() -> Vec<Golden> {
             "router",
             &AckTopicKey::Router { id: "r1".into(), nonce: Nonce(0xcd) },
             Some(router_ack().encode()),
+        ),
+        on_acks_topic(
+            "router-cut",
+            &AckTopicKey::Router { id: "r1".into(), nonce: Nonce(0xcd) },
+            Some(cut_ack().encode()),
         ),
         on_acks_topic("router-left", &AckTopicKey::Router { id: "r1".into(), nonce: Nonce(0xcd) }, None),
         on_acks_topic(
@@ -241,6 +278,7 @@ fn released_records_read_as_they_were_meant() {
     assert_eq!(Advice::decode(&customer("c42"), &released("advice").1), Ok(advice()));
     assert_eq!(Heartbeat::decode(&released("heartbeat").1), Ok(heartbeat()));
     assert_eq!(RouterAck::decode("r1", Nonce(0xcd), &released("router").1), Ok(router_ack()));
+    assert_eq!(RouterAck::decode("r1", Nonce(0xcd), &released("router-cut").1), Ok(cut_ack()));
     assert_eq!(BackfillReport::decode(&customer("c42"), 1, &released("backfill").1), Ok(backfill()));
     assert_eq!(RetiredReport::decode(&customer("c42"), 0, &released("retired").1), Ok(retired()));
     let binary = PlanKey::new("customer", b"\xff/\x00");
