@@ -12,7 +12,7 @@ use crate::input::AccessEvent;
 pub const MAX_MISMATCH: f64 = 0.01;
 /// One that was above is placed by again at this share: between the two it stays as it was, so that chance does not turn it to and fro.
 pub const BELIEVED_AGAIN: f64 = 0.002;
-/// Nothing is said of a mapper on fewer events; so many are all looked at, and after them about one in [`ONE_IN`].
+/// Nothing is said of a mapper on fewer events; so many are all looked at, and after them about one in 64.
 pub const LEAST_CHECKED: u64 = 1000;
 /// Events for one that is looked at, on average.
 const ONE_IN: u64 = 64;
