@@ -16,11 +16,11 @@ const KEYSPACE: &str = r#"
 name = "customer"
 key = "{/client}"
 windows = ["5s/500ms"]
-rate = "200/s"
+rate = "100/s"
 mode = "propose"
 writes = "insert"
 history = "none"
-bucket_rate = "100/s"
+bucket_rate = "50/s"
 mapper = { kind = "modulo", hash = "murmur2", count = 8, prefix = "s" }
 "#;
 
@@ -33,13 +33,13 @@ struct Seen {
     proposal: Value,
 }
 
-/// Events whose shards are by `function`, first without and then with a key that takes 900 of 3,000 events a second.
+/// Events whose shards are by `function`, first without and then with a key that takes 300 of 1,000 events a second beside them.
 fn seen(name: &str, function: &str) -> Seen {
     let stage = Stage::new(Kafka::shared(), name, KEYSPACE);
     stage.create_topics();
     let service = stage.run("service");
     let addr = wait_ready(&service);
-    let even = ["--rate", "3000/s", "--keys", "1000", "--zipf", "0", "--shards", "8", "--mapper", function];
+    let even = ["--rate", "1000/s", "--keys", "1000", "--zipf", "0", "--shards", "8", "--mapper", function];
     let _even = stage.generate("even", &even);
     wait_metric(&addr, "keyheat_mapper_checked_total", 1000.0);
     let status = || {
@@ -48,10 +48,9 @@ fn seen(name: &str, function: &str) -> Seen {
     };
     poll_until("a word on the mapper", PATIENCE, || status().filter(|mapper| mapper["trust"] != "unchecked"));
     let _hot = stage.generate("hot", &[&even[..], &["--hot", "whale:30%"]].concat());
-    let proposal = poll_until("the proposal", PATIENCE, || {
-        let log = ControlLog::of(&stage.plan_records());
-        log.plan("customer", "whale").last().and_then(|record| record.value.clone())
-    });
+    wait_metric(&addr, "keyheat_plans", 1.0);
+    let records = ControlLog::of(&stage.plan_records());
+    let proposal = records.plan("customer", "whale").last().and_then(|record| record.value.clone()).unwrap();
     let all = scrape(&addr).unwrap();
     Seen { all, mapper: status().unwrap(), log: service.log(), proposal }
 }
