@@ -212,6 +212,21 @@ mod tests {
     }
 
     #[test]
+    fn the_right_function_with_shards_in_another_order_is_wrong_for_every_key() {
+        let store = mapper(ShardHash::Murmur2);
+        let mut names = store.shards().to_vec();
+        names.rotate_left(1);
+        let mut check = MapperCheck::new(Mapper::new(MapperKind::Modulo(ShardHash::Murmur2), names).unwrap());
+        check.set_plans(&[]);
+        for number in 0..100_000_u64 {
+            let key = number.to_le_bytes();
+            see(&mut check, &key, store.shard_name(&key));
+        }
+        assert_eq!((check.share(), check.elsewhere()), (Some(1.0), check.checked()));
+        assert_eq!(check.trust(), MapperTrust::Refuted);
+    }
+
+    #[test]
     fn the_first_thousand_are_all_looked_at_and_then_one_in_64() {
         assert_eq!(seen(&[(ShardHash::Murmur2, 1000)]).checked(), 1000);
         let checked = seen(&[(ShardHash::Murmur2, 1000 + 640_000)]).checked() - 1000;
