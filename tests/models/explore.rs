@@ -26,6 +26,11 @@ pub(crate) trait World: Send + Sync + 'static {
 
     /// What is wrong with a state.
     fn fault(&self, state: &Self::State) -> Option<String>;
+
+    /// True where nothing is left to be done.
+    fn is_over(&self, _state: &Self::State) -> bool {
+        false
+    }
 }
 
 /// One way to go on.
@@ -92,9 +97,14 @@ impl<W: World> Model for Searched<W> {
 
 /// Looks at every state within reach.
 pub(crate) fn explore<W: World>(world: &Arc<W>) -> Found {
+    explore_to(world, usize::MAX)
+}
+
+/// Looks at every state that is within reach in fewer than `depth` steps.
+pub(crate) fn explore_to<W: World>(world: &Arc<W>, depth: usize) -> Found {
     let taken = Arc::new(AtomicU64::new(0));
     let searched = Searched { world: Arc::clone(world), taken: Arc::clone(&taken) };
-    let checker = searched.checker().threads(1).spawn_bfs().join();
+    let checker = searched.checker().threads(1).target_max_depth(depth).spawn_bfs().join();
     let broken = checker.discovery("nothing is wrong").map(|path| {
         let why = world.fault(path.last_state()).unwrap_or_default();
         (why, path.into_actions().iter().map(|action| format!("{action:?}")).collect())

@@ -9,5 +9,9 @@
 mod explore;
 mod fence;
 mod fence_holds;
+mod migration;
+mod migration_holds;
+mod migration_needs;
 mod pool;
+mod reach;
 mod records;

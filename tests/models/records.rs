@@ -17,6 +17,9 @@ pub(crate) fn now() -> EventTime {
     EventTime::from_millis(1_796_033_492_120).unwrap()
 }
 
+/// Seed of every plan's bucket hash.
+pub(crate) const SEED: u64 = 9;
+
 /// A record of the plan topic as it will be read.
 pub(crate) fn record(key: &PlanTopicKey, value: Option<Vec<u8>>, version: Version, nonce: Nonce) -> LogRecord {
     let bytes = key.to_bytes();
@@ -45,7 +48,7 @@ pub(crate) fn order(key: PlanKey, version: Version, buckets: u32, writes: Writes
         version,
         buckets,
         first: 0,
-        seed: 9,
+        seed: SEED,
         writes,
         history,
         evidence: Evidence {
