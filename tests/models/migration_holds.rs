@@ -304,7 +304,7 @@ fn every_kind_of_step_is_taken() {
     let setups = [
         Setup { joins: true, may: Budget { fail_overs: 1, ..NOTHING }, ..Setup::default() },
         Setup { calls: &[(Write, 1)], may: dies, ..Setup::default() },
-        Setup { calls: &[(Delete, 1)], may: turns, ..Setup::default() },
+        Setup { calls: &[(Delete, 1), (Read, 1)], may: turns, ..Setup::default() },
     ];
     let untaken = setups.map(|setup| explore(&Arc::new(Migration::new(setup))).untaken);
     let never: Vec<_> = untaken[0].iter().filter(|kind| untaken.iter().all(|of| of.contains(kind))).collect();

@@ -117,10 +117,13 @@ impl Default for Setup {
     }
 }
 
+/// What tells two records apart: key, value, version, nonce.
+type RecordName = (Vec<u8>, Option<Vec<u8>>, Version, Nonce);
+
 /// The model.
 pub(crate) struct Migration {
     pub(crate) setup: Setup,
-    records: Pool<(Vec<u8>, Option<Vec<u8>>, Version, Nonce), LogRecord>,
+    records: Pool<RecordName, LogRecord>,
     tables: Pool<String, PlanTable>,
     places: Pool<Vec<u8>, Vec<u8>>,
     specs: Pool<Spec, Spec>,
