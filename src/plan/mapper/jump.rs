@@ -28,8 +28,7 @@ mod tests {
 
     #[test]
     fn jump_has_its_published_values() {
-        // The vectors that implementations share, among them lithammer/go-jump-consistent-hash (jump_test.go) and the Python package
-        // jump-consistent-hash (tests).
+        // jump_test.go of lithammer/go-jump-consistent-hash; the tests of other implementations have the same.
         for (key, shards, shard) in
             [(1, 1, 0), (42, 57, 43), (0xdead_10cc, 1, 0), (0xdead_10cc, 666, 361), (256, 1024, 520)]
         {

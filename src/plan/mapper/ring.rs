@@ -125,7 +125,7 @@ mod tests {
         for (number, node) in placed.into_iter().enumerate() {
             assert_eq!(ring.shard_of((233 * number).to_string().as_bytes()) + 1, node, "{}", 233 * number);
         }
-        // MD5 of the nodes of key-0 ... key-9999, a line each, by uhashring 2.5: HashRing(nodes, hash_fn="ketama").get_node(key).
+        // MD5 of the nodes of key-0 ... key-9999, a line each, by `pip install uhashring==2.5`: `HashRing(nodes=nodes, hash_fn="ketama").get_node(key)`.
         let all: String =
             (0..10_000).map(|n| format!("{}\n", eight[ring.shard_of(format!("key-{n}").as_bytes())])).collect();
         assert_eq!(md5_hex(all.as_bytes()), "97bc343cd52af3882b64a0113c8e0195");
