@@ -10,6 +10,7 @@ use super::exit::{CommandError, ExitStatus};
 use super::generate::GenerateArgs;
 use super::man::ManArgs;
 use super::output::Output;
+use super::plan::PlanArgs;
 use super::replay::ReplayArgs;
 use super::route::RouteArgs;
 use super::run::RunArgs;
@@ -29,6 +30,8 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Print the manual page
     Man(ManArgs),
+    /// Ask the service for its plans, approve one, or stop everything new
+    Plan(PlanArgs),
     /// Say what would have been decided over recorded events, without Kafka
     Replay(Box<ReplayArgs>),
     /// Obey the plan topic as a router, and say where requests go
@@ -56,6 +59,7 @@ impl Command {
             Self::Demo(args) => super::demo::run(&args, output),
             Self::Generate(args) => super::generate::run(&args, output),
             Self::Man(args) => super::man::run(&args, output),
+            Self::Plan(args) => super::plan::run(&args, output),
             Self::Replay(args) => super::replay::run(&args, output),
             Self::Route(args) => super::route::run(&args, output),
             Self::Run(args) => super::run::run(&args, output),

@@ -17,6 +17,7 @@ mod keyspace;
 pub mod logging;
 mod man;
 mod output;
+mod plan;
 mod reload;
 mod replay;
 mod route;

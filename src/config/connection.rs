@@ -15,7 +15,8 @@ const MAX_PROPERTIES: usize = 200;
 const MAX_PATH_BYTES: usize = 4096;
 
 const BROKER: Text = Text { rule: "host:port, e.g. \"127.0.0.1:9092\"", max_bytes: 260, allowed: is_host_and_port };
-const FILE: Text = Text::any(MAX_PATH_BYTES, "the path of a file");
+/// The path of a file.
+pub(super) const FILE: Text = Text::any(MAX_PATH_BYTES, "the path of a file");
 
 /// Which parts of [`Security`] a word asks for.
 const SECURITY: Choice<(bool, bool)> = Choice(&[

@@ -1,7 +1,9 @@
 //! `[control]`, `[observe]` and `[service]`: topics of plans and acknowledgements, HTTP, start, stop and stalls.
 
 use core::net::SocketAddr;
+use std::path::PathBuf;
 
+use super::connection::FILE;
 use super::events::TOPIC;
 use super::kind::{Choice, Flag, Length, Parsed, Text};
 use super::section::Section;
@@ -57,8 +59,9 @@ pub(super) fn observe(root: &Section<'_, '_>) -> ObserveSettings {
             "keys are readable there: to be reached from other machines add listen_public = true",
         );
     }
+    let token_file = section.optional("token_file", &FILE).map(PathBuf::from);
     section.finish();
-    ObserveSettings { listen, allowed_hosts, key_label }
+    ObserveSettings { listen, allowed_hosts, key_label, token_file }
 }
 
 pub(super) fn service(root: &Section<'_, '_>) -> ServiceSettings {

@@ -3,6 +3,7 @@
 use core::net::{Ipv4Addr, SocketAddr};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::engine::EngineSettings;
 use crate::input::InputSettings;
@@ -214,6 +215,8 @@ pub struct ObserveSettings {
     pub allowed_hosts: Vec<String>,
     /// How keys are shown in labels, pages and logs.
     pub key_label: KeyLabel,
+    /// The file with the token of who may give commands; none: nobody may.
+    pub token_file: Option<PathBuf>,
 }
 
 impl ObserveSettings {
@@ -223,7 +226,12 @@ impl ObserveSettings {
 
 impl Default for ObserveSettings {
     fn default() -> Self {
-        Self { listen: Self::DEFAULT_LISTEN, allowed_hosts: Vec::new(), key_label: KeyLabel::default() }
+        Self {
+            listen: Self::DEFAULT_LISTEN,
+            allowed_hosts: Vec::new(),
+            key_label: KeyLabel::default(),
+            token_file: None,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::exchange::{Exchange, Led};
 use super::stop::Stop;
 use super::topic_check::TopicFaults;
 use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
-use crate::observe::Readiness;
+use crate::observe::{Answer, Command, Orders, Readiness};
 use crate::plan::{Operation, Planned, Planner, World};
 use crate::protocol::{AckApplied, AckTable, Applied, PlanKey, PlanTable, PlanTopicKey, State, Version};
 use crate::router::{FollowError, TopicFollower};
@@ -45,6 +45,7 @@ pub(super) struct LeaderParts {
     pub(super) events: Arc<Events>,
     pub(super) readiness: Arc<Readiness>,
     pub(super) exchange: Arc<Exchange>,
+    pub(super) orders: Orders,
 }
 
 /// How the leader's loop ended.
@@ -131,6 +132,7 @@ impl Leader {
             self.parts.events.kafka_error(now, "leader group", KafkaErrorClass::Group, "joining anew failed");
         }
         self.note_leadership();
+        self.take_orders();
         let elapsed = self.parts.clock.elapsed();
         if !self.topics_seen && elapsed >= self.look_at {
             self.look_at = elapsed.saturating_add(LOOK_EVERY);
@@ -139,6 +141,33 @@ impl Leader {
         if elapsed.as_millis() >= self.led_at.as_millis() + LED_EVERY.as_millis() {
             self.led_at = elapsed;
             self.lay_down(now, elapsed);
+        }
+    }
+
+    /// Carries out what people tell the leader.
+    fn take_orders(&mut self) {
+        while let Some(order) = self.parts.orders.poll() {
+            let answer = if self.led_epoch.is_none() {
+                Answer::NotLeading
+            } else {
+                match &order.command {
+                    Command::Approve(key) => {
+                        if self.parts.planner.approve(key) {
+                            self.parts.events.approved(&key.keyspace, &key.key);
+                            Answer::Done
+                        } else {
+                            Answer::NothingProposed
+                        }
+                    }
+                    Command::Freeze(frozen) => {
+                        self.parts.planner.set_freeze(*frozen);
+                        self.parts.events.frozen(*frozen);
+                        Answer::Done
+                    }
+                }
+            };
+            self.decide_at = Span::ZERO;
+            order.answer(answer);
         }
     }
 
@@ -432,6 +461,7 @@ impl Leader {
                     .sent_at
                     .map_or(Span::ZERO, |sent| Span::from_millis(elapsed.as_millis().saturating_sub(sent.as_millis()))),
                 unsent: self.unsent,
+                frozen: self.parts.planner.budget().freeze,
             },
             routers: Vec::new(),
             plans: Vec::new(),

@@ -17,7 +17,7 @@ use crate::config::{KeyLabel, Settings, Start};
 use crate::control::{LeaderGroup, Publisher};
 use crate::engine::Engine;
 use crate::input::Decoder;
-use crate::observe::{HttpServer, HttpSettings, Readiness, ServeError};
+use crate::observe::{Desk, HttpServer, HttpSettings, InvalidToken, Orders, Readiness, ServeError, Token, commands};
 use crate::plan::Planner;
 use crate::protocol::{MAX_SOURCE_BYTES, Nonce};
 use crate::router::TopicFollower;
@@ -40,6 +40,22 @@ pub enum StartError {
     /// The HTTP side cannot start.
     #[error(transparent)]
     Http(#[from] ServeError),
+    /// The file with the token of who may give commands cannot be read.
+    #[error("observe.token_file: cannot read {file}: {cause}; make it, e.g. with: openssl rand -hex 16 > {file}")]
+    TokenFile {
+        /// Its path.
+        file: String,
+        /// The system's reason.
+        cause: std::io::Error,
+    },
+    /// It holds no token.
+    #[error("observe.token_file: {file}: {cause}")]
+    Token {
+        /// Its path.
+        file: String,
+        /// What is wrong.
+        cause: InvalidToken,
+    },
     /// No thread.
     #[error("cannot start the thread '{name}': {cause}")]
     Thread {
@@ -89,9 +105,11 @@ impl Service {
         let stop = Stop::default();
         let telemetry = Arc::new(Telemetry::new(telemetry_settings(settings)));
         let readiness = Arc::new(Readiness::new());
+        let (give, orders) = commands();
         let http = match listen {
             Some(addr) => {
                 let mut http = HttpSettings::new(addr);
+                http.desk = token(settings)?.map(|token| Desk { token, commands: give });
                 http.allowed_hosts.clone_from(&settings.observe.allowed_hosts);
                 Some(HttpServer::start(http, Arc::clone(&telemetry), Arc::clone(&readiness))?)
             }
@@ -105,7 +123,7 @@ impl Service {
             exchange: Arc::new(Exchange::new(settings.engine.keyspaces.len(), hash_of(settings))),
         };
         let driver = Driver::new(driver_parts(settings, &shared)?);
-        let leader = Leader::new(leader_parts(settings, &shared)?);
+        let leader = Leader::new(leader_parts(settings, &shared, orders)?);
         let driver = spawn("driver", stop.clone(), move || driver.run())?;
         let leader = spawn("leader", stop.clone(), move || leader.run())?;
         let Shared { events, exchange, .. } = shared;
@@ -237,6 +255,14 @@ fn telemetry_settings(settings: &Settings) -> TelemetrySettings {
     telemetry
 }
 
+/// The token of who may give commands, from its file.
+fn token(settings: &Settings) -> Result<Option<Token>, StartError> {
+    let Some(file) = &settings.observe.token_file else { return Ok(None) };
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|cause| StartError::TokenFile { file: name.clone(), cause })?;
+    Token::new(&text).map(Some).map_err(|cause| StartError::Token { file: name, cause })
+}
+
 fn hash_of(settings: &Settings) -> Arc<str> {
     Arc::from(settings.hash.to_string())
 }
@@ -286,7 +312,7 @@ fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, Sta
     })
 }
 
-fn leader_parts(settings: &Settings, shared: &Shared) -> Result<LeaderParts, StartError> {
+fn leader_parts(settings: &Settings, shared: &Shared, orders: Orders) -> Result<LeaderParts, StartError> {
     let consumer = settings.kafka.control_consumer_config()?;
     let mut member = consumer.clone();
     member.set("session.timeout.ms", settings.service.session_timeout.as_millis().to_string());
@@ -310,6 +336,7 @@ fn leader_parts(settings: &Settings, shared: &Shared) -> Result<LeaderParts, Sta
         events: Arc::clone(&shared.events),
         readiness: Arc::clone(&shared.readiness),
         exchange: Arc::clone(&shared.exchange),
+        orders,
     })
 }
 

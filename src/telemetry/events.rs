@@ -266,6 +266,18 @@ impl Events {
         info!(leads, epoch, "this process {what}");
     }
 
+    /// Somebody approved the proposal of a key.
+    pub fn approved(&self, keyspace: &str, key: &[u8]) {
+        let key = self.key_text(key);
+        info!(keyspace, key, "the proposal was approved by command");
+    }
+
+    /// Somebody stopped everything new, or let it begin again.
+    pub fn frozen(&self, frozen: bool) {
+        let what = if frozen { "nothing new begins until it is ended, or this process" } else { "ended" };
+        info!(frozen, "freeze by command: {what}");
+    }
+
     /// A hold was turned back because not every router acknowledged in time.
     pub fn hold_turned_back(&self, now: EventTime, keyspace: &str, key: &[u8], waiting_for: usize) {
         self.telemetry.count_hold_turned_back();

@@ -179,6 +179,8 @@ closed_set! {
         Timeout => "timeout",
         /// The body is longer than allowed.
         Body => "body",
+        /// A command without the right token.
+        Token => "token",
     }
 }
 

@@ -304,6 +304,8 @@ pub struct ControlView {
     pub read_back_lag: Span,
     /// Records that are wanted and not read back.
     pub unsent: usize,
+    /// Nothing new may begin.
+    pub frozen: bool,
 }
 
 /// A registered router.

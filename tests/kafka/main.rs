@@ -7,6 +7,7 @@
 mod support;
 
 mod alignment;
+mod approve;
 mod broker;
 mod control_log;
 mod input;

@@ -8,4 +8,5 @@ mod exposition;
 mod client;
 mod limits;
 mod metrics;
+mod orders;
 mod pages;

@@ -153,6 +153,7 @@ struct Control {
     seq: u64,
     unsent: usize,
     read_back_lag_ms: u64,
+    frozen: bool,
 }
 
 #[derive(Serialize)]
@@ -197,6 +198,7 @@ impl Status {
                 seq: view.control.version.seq,
                 unsent: view.control.unsent,
                 read_back_lag_ms: view.control.read_back_lag.as_millis(),
+                frozen: view.control.frozen,
             },
             routers: Routers {
                 registered: view.routers_registered,

@@ -8,24 +8,26 @@ use axum::extract::{Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use serde::{Deserialize, Serialize};
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use super::guard::AllowedHosts;
 use super::serve::HttpSettings;
-use super::{exposition, json};
+use super::{exposition, json, orders};
+use crate::observe::commands::Desk;
 use crate::observe::process;
 use crate::observe::readiness::Readiness;
 use crate::telemetry::{HttpRefusal, KeyspaceView, Telemetry, View};
 
 /// What every answer is made from.
 #[derive(Debug, Clone)]
-struct Sources {
-    telemetry: Arc<Telemetry>,
+pub(super) struct Sources {
+    pub(super) telemetry: Arc<Telemetry>,
     readiness: Arc<Readiness>,
     hosts: Arc<AllowedHosts>,
+    pub(super) desk: Option<Desk>,
 }
 
 /// Part of a list: `?keyspace=NAME&limit=N`.
@@ -39,7 +41,7 @@ struct Filter {
 /// The whole HTTP side.
 pub(super) fn routes(settings: &HttpSettings, telemetry: Arc<Telemetry>, readiness: Arc<Readiness>) -> Router {
     let hosts = Arc::new(AllowedHosts::new(&settings.allowed_hosts));
-    let sources = Sources { telemetry, readiness, hosts };
+    let sources = Sources { telemetry, readiness, hosts, desk: settings.desk.clone() };
     let limits = settings.limits;
     Router::new()
         .route("/", get(index))
@@ -50,6 +52,8 @@ pub(super) fn routes(settings: &HttpSettings, telemetry: Arc<Telemetry>, readine
         .route("/v1/hot-keys", get(hot_keys))
         .route("/v1/shards", get(shards))
         .route("/v1/plans", get(plans))
+        .route("/v1/plans/approve", post(orders::approve))
+        .route("/v1/freeze", post(orders::freeze))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_that_way)
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, limits.answer))
@@ -92,6 +96,10 @@ const INDEX: &str = "keyheat
 /v1/hot-keys  hot and suspect keys, the hottest first   ?keyspace=NAME&limit=N
 /v1/shards    shards, the busiest first                 ?keyspace=NAME&limit=N
 /v1/plans     plans on the control topic                ?keyspace=NAME&limit=N
+
+With the token of observe.token_file, as authorization: Bearer TOKEN:
+POST /v1/plans/approve  {\"keyspace\":\"NAME\",\"key\":\"KEY\"}   the proposal goes on
+POST /v1/freeze         {\"frozen\":true}                   nothing new begins; false ends it
 ";
 
 async fn index() -> &'static str {
@@ -161,14 +169,14 @@ async fn nowhere() -> Response {
 }
 
 async fn not_that_way() -> Response {
-    problem(StatusCode::METHOD_NOT_ALLOWED, "every path is read-only: use GET")
+    problem(StatusCode::METHOD_NOT_ALLOWED, "this path is not asked in that way: commands take POST, all others GET")
 }
 
-fn problem(status: StatusCode, error: &str) -> Response {
+pub(super) fn problem(status: StatusCode, error: &str) -> Response {
     answer(status, &json::Problem { error })
 }
 
-fn answer(status: StatusCode, body: &impl Serialize) -> Response {
+pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> Response {
     match json::to_harmless_json(body) {
         Ok(text) => (status, [(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),

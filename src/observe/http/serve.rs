@@ -17,6 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::routes::routes;
+use crate::observe::commands::Desk;
 use crate::observe::readiness::Readiness;
 use crate::telemetry::{HttpRefusal, Telemetry};
 
@@ -29,13 +30,15 @@ pub struct HttpSettings {
     pub allowed_hosts: Vec<String>,
     /// Limits.
     pub limits: HttpLimits,
+    /// Who may give commands; none: nobody.
+    pub desk: Option<Desk>,
 }
 
 impl HttpSettings {
     /// Every default, at this address.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, allowed_hosts: Vec::new(), limits: HttpLimits::default() }
+        Self { listen, allowed_hosts: Vec::new(), limits: HttpLimits::default(), desk: None }
     }
 }
 

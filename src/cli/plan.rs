@@ -1,0 +1,221 @@
+//! `keyheat plan list|approve|freeze|unfreeze`: what people ask and tell the service, over its HTTP side.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use axum::body::{Body, to_bytes};
+use clap::{Args, Subcommand};
+use hyper::{Request, Uri, header};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+
+use super::args::OutputFormat;
+use super::exit::{CommandError, ExitStatus};
+use super::output::Output;
+use crate::config::ObserveSettings;
+use crate::observe::Token;
+use crate::protocol::KeyField;
+
+/// The longest answer that is read.
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub action: PlanAction,
+}
+
+/// What to ask or to tell.
+#[derive(Debug, Subcommand)]
+pub enum PlanAction {
+    /// List the plans on the control topic
+    List(ListArgs),
+    /// Let the proposal of a key go on
+    Approve(ApproveArgs),
+    /// Let nothing new begin; what runs goes on
+    Freeze(TellArgs),
+    /// Let new plans begin again
+    Unfreeze(TellArgs),
+}
+
+/// Where the service is asked.
+#[derive(Debug, Args)]
+pub struct ServiceArgs {
+    /// Where the service is asked, http://HOST:PORT
+    #[arg(long, value_name = "URL", default_value_t = format!("http://{}", ObserveSettings::DEFAULT_LISTEN))]
+    pub url: String,
+    /// Seconds to wait for an answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=600))]
+    pub timeout: u64,
+}
+
+/// Which plans.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Where.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// Only plans of this keyspace
+    #[arg(long, value_name = "NAME")]
+    pub keyspace: Option<String>,
+}
+
+/// Where commands go, and the leave to give them.
+#[derive(Debug, Args)]
+pub struct TellArgs {
+    /// Where.
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    /// The file with the token of observe.token_file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: PathBuf,
+}
+
+/// Whose proposal.
+#[derive(Debug, Args)]
+pub struct ApproveArgs {
+    /// Where, and the leave.
+    #[command(flatten)]
+    pub tell: TellArgs,
+    /// The keyspace
+    pub keyspace: String,
+    /// The key, as it is in events
+    pub key: String,
+}
+
+/// Asks or tells the service.
+///
+/// # Errors
+/// [`CommandError::Usage`] for an address or a token that cannot be one; otherwise when the service cannot be asked or refuses.
+pub(super) fn run(args: &PlanArgs, output: &mut Output) -> Result<ExitStatus, CommandError> {
+    match &args.action {
+        PlanAction::List(list) => {
+            let answer = ask(&list.service, "GET", "/v1/plans", None, String::new())?;
+            show(&answer, list.keyspace.as_deref(), output)?;
+        }
+        PlanAction::Approve(approve) => {
+            let mut body = serde_json::to_value(KeyField(approve.key.clone().into_bytes()))
+                .map_err(|error| CommandError::Failed(error.into()))?;
+            body["keyspace"] = json!(approve.keyspace);
+            tell(&approve.tell, "/v1/plans/approve", &body)?;
+            output.note(format_args!("approved: {} {}", approve.keyspace, approve.key));
+        }
+        PlanAction::Freeze(told) => {
+            tell(told, "/v1/freeze", &json!({ "frozen": true }))?;
+            output.note("frozen: nothing new begins until `keyheat plan unfreeze`, or until that process ends");
+        }
+        PlanAction::Unfreeze(told) => {
+            tell(told, "/v1/freeze", &json!({ "frozen": false }))?;
+            output.note("no longer frozen");
+        }
+    }
+    Ok(ExitStatus::Success)
+}
+
+/// Plans, one a line.
+fn show(answer: &Value, keyspace: Option<&str>, output: &mut Output) -> Result<(), CommandError> {
+    let empty = Vec::new();
+    let list = |value: &Value, name: &str| value[name].as_array().unwrap_or(&empty).clone();
+    let keyspaces = list(answer, "keyspaces");
+    if let Some(wanted) = keyspace.filter(|wanted| keyspaces.iter().all(|own| own["keyspace"] != **wanted)) {
+        let known: Vec<&str> = keyspaces.iter().filter_map(|own| own["keyspace"].as_str()).collect();
+        return Err(CommandError::failed(format!("no keyspace '{wanted}'; there are: {}", known.join(", "))));
+    }
+    let is_table = output.format_or(OutputFormat::Table) == OutputFormat::Table;
+    if is_table {
+        output.line(format_args!(
+            "{:16} {:32} {:9} {:>12} {:>8}  DECIDED",
+            "KEYSPACE", "KEY", "STATE", "VERSION", "BUCKETS"
+        ))?;
+    }
+    for own in keyspaces.iter().filter(|own| keyspace.is_none_or(|wanted| own["keyspace"] == wanted)) {
+        for mut plan in list(own, "plans") {
+            plan["keyspace"] = own["keyspace"].clone();
+            if !is_table {
+                output.json(&plan)?;
+                continue;
+            }
+            let text = |name: &str| plan[name].as_str().unwrap_or("-").to_owned();
+            let buckets = plan["write"]["buckets"].as_u64().map_or("-".to_owned(), |buckets| buckets.to_string());
+            output.line(format_args!(
+                "{:16} {:32} {:9} {:>12} {:>8}  {}",
+                text("keyspace"),
+                text("key"),
+                text("state"),
+                format!("{}/{}", plan["epoch"], plan["seq"]),
+                buckets,
+                text("decided_at")
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+fn tell(args: &TellArgs, path: &str, body: &Value) -> Result<Value, CommandError> {
+    let file = args.token_file.display();
+    let text = std::fs::read_to_string(&args.token_file)
+        .map_err(|source| CommandError::Io { what: format!("cannot read {file}"), source })?;
+    Token::new(&text).map_err(|error| CommandError::Usage(format!("{file}: {error}")))?;
+    ask(&args.service, "POST", path, Some(text.trim()), body.to_string())
+}
+
+/// One request to the service; what it refuses is an error with its own words.
+fn ask(
+    service: &ServiceArgs,
+    method: &str,
+    path: &str,
+    token: Option<&str>,
+    body: String,
+) -> Result<Value, CommandError> {
+    let wrong = || {
+        let url = &service.url;
+        CommandError::Usage(format!("--url: got '{url}'; should be http://HOST:PORT, e.g. http://127.0.0.1:9464"))
+    };
+    let url: Uri = service.url.parse().map_err(|_| wrong())?;
+    let Some(authority) = url.authority().filter(|_| url.scheme_str() == Some("http") && url.path() == "/") else {
+        return Err(wrong());
+    };
+    let mut request = Request::builder().method(method).uri(path).header(header::HOST, authority.as_str());
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        request = request.header(header::CONTENT_TYPE, "application/json");
+    }
+    let request = request.body(Body::from(body)).map_err(|error| CommandError::Failed(error.into()))?;
+    let address = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::Failed(error.into()))?;
+    let limit = Duration::from_secs(service.timeout);
+    let answered = runtime.block_on(async { tokio::time::timeout(limit, exchange(&address, request)).await });
+    let (status, bytes) = match answered {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => {
+            return Err(CommandError::failed(format!("cannot ask {address}: {error}; is the service up?")));
+        }
+        Err(_) => return Err(CommandError::failed(format!("{address} has not answered within {limit:?}"))),
+    };
+    let answer: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    if status != 200 {
+        let words = answer["error"].as_str().unwrap_or("it does not say why");
+        return Err(CommandError::failed(format!("{address} refuses with {status}: {words}")));
+    }
+    Ok(answer)
+}
+
+async fn exchange(
+    address: &str,
+    request: Request<Body>,
+) -> Result<(u16, Vec<u8>), Box<dyn std::error::Error + Send + Sync>> {
+    let stream = tokio::net::TcpStream::connect(address).await?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let connection = tokio::spawn(connection);
+    let answer = sender.send_request(request).await?;
+    let status = answer.status().as_u16();
+    let bytes = to_bytes(Body::new(answer.into_body()), MAX_ANSWER_BYTES).await?;
+    drop(sender);
+    connection.abort();
+    Ok((status, bytes.to_vec()))
+}

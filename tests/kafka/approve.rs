@@ -1,0 +1,90 @@
+//! A person approves and freezes, with `keyheat plan` against the running service.
+
+use std::fs;
+use std::process::Command;
+
+use super::control_log::ControlLog;
+use super::stage::{Stage, wait_ready};
+use super::support::process::{PATIENCE, program};
+use super::support::{Kafka, poll_until};
+
+const KEYSPACE: &str = r#"
+[[keyspace]]
+name = "customer"
+key = "{/client}"
+windows = ["5s/500ms", "10s/1s"]
+rate = "100/s"
+mode = "propose"
+writes = "insert"
+history = "none"
+bucket_rate = "60/s"
+"#;
+
+const LOAD: [&str; 10] = ["--rate", "1000/s", "--keys", "500", "--zipf", "0", "--hot", "whale:30%", "--for", "300s"];
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// Whether `keyheat plan` did what it was asked, and what it said.
+fn plan(addr: &str, action: &str, arguments: &[&str]) -> (bool, String) {
+    let url = format!("http://{addr}");
+    let mut command = Command::new(program());
+    command.args(["plan", action, "--url", &url, "--output", "json"]).args(arguments);
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    (output.status.success(), text)
+}
+
+/// Waits until the plans listed say this.
+fn wait_listed(addr: &str, what: &str) {
+    poll_until(what, PATIENCE, || plan(addr, "list", &["--keyspace", "customer"]).1.contains(what).then_some(()));
+}
+
+#[test]
+fn a_proposal_goes_on_when_it_is_approved_and_not_while_frozen() {
+    let kafka = Kafka::shared();
+    let folder = tokens_folder();
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_string_lossy().into_owned()
+    };
+    let token = file("token", &format!("{TOKEN}\n"));
+    let stage = Stage::new(kafka, "approve", &format!("token_file = {token:?}\n{KEYSPACE}"));
+    stage.create_topics();
+    let _router = stage.route("router-a");
+    let service = stage.run("service");
+    let addr = wait_ready(&service);
+    let _generator = stage.generate("generator", &LOAD);
+    wait_listed(&addr, r#""state":"proposed""#);
+
+    let refused = |token: &str, key: &str| {
+        let (done, text) = plan(&addr, "approve", &["--token-file", token, "customer", key]);
+        assert!(!done, "{text}");
+        text
+    };
+    assert!(refused(&file("short", "short"), "whale").contains("should be 16 to 256 visible"));
+    assert!(refused(&file("other", "another-token-of-enough-length"), "whale").contains("refuses with 401"));
+    assert!(refused(&token, "minnow").contains("no proposal that waits"));
+
+    let told = |action: &str, more: &[&str]| {
+        let (done, text) = plan(&addr, action, &[&["--token-file", token.as_str()], more].concat());
+        assert!(done, "{action}: {text}");
+    };
+    told("freeze", &[]);
+    told("approve", &["customer", "whale"]);
+    let status = || super::support::process::get(&addr, "/v1/status").unwrap().1;
+    poll_until("the freeze to be shown", PATIENCE, || status().contains(r#""frozen":true"#).then_some(()));
+    assert_eq!(ControlLog::of(&stage.plan_records()).states("customer", "whale"), ["proposed"]);
+    told("unfreeze", &[]);
+    wait_listed(&addr, r#""state":"settled""#);
+
+    let states = ControlLog::of(&stage.plan_records()).states("customer", "whale");
+    assert_eq!(states[..5], ["proposed", "prepare", "dual", "moving", "settled"]);
+    assert!(service.log().contains("approved by command"), "{}", service.log());
+    assert!(!service.log().contains(TOKEN), "the token is nowhere in the log");
+}
+
+fn tokens_folder() -> std::path::PathBuf {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("approve-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
