@@ -75,7 +75,9 @@ impl Rules {
         let writes = record.migration.writes;
         let in_place = match (writes, record.state) {
             (Writes::Update, State::Dual) => InPlace::Wait,
-            (Writes::Update, _) | (_, State::Proposed) => InPlace::Open,
+            (Writes::Update, _) => InPlace::Open,
+            // A proposal changes nothing: a key that was never split is still used as it always was.
+            (_, State::Proposed) if *record.read == [Layout::BARE] => InPlace::Open,
             (Writes::Insert | Writes::Versioned, _) => InPlace::Forbidden(writes),
         };
         Ok(Self {

@@ -431,7 +431,8 @@ class Rules:
 
     def in_place(self):
         """open, wait or refused: for operations that need the old value."""
-        if self.writes != "update" and self.state not in ("none", "proposed"):
+        never_split = self.state == "proposed" and [number for number, _, _ in self.read] == [0]
+        if self.writes != "update" and self.state != "none" and not never_split:
             return "refused"
         return "wait" if self.write is None or self.state == "dual" else "open"
 

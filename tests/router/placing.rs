@@ -154,6 +154,20 @@ fn keyspaces_that_are_not_updated_in_place_say_so() {
     }
 }
 
+/// A proposal changes nothing: what was refused before it is refused under it, and what was not is not.
+#[test]
+fn a_proposal_leaves_updates_in_place_as_they_were() {
+    let at = |walk: &Walk, states: &[&str]| table_at(walk, states).update_in_place(KEYSPACE, b"c42", b"id").is_ok();
+    for (writes, may) in [("insert", false), ("versioned", false), ("update", true)] {
+        let first = Walk::split(b"c42", 8, writes);
+        let to = Layout::split(2, 16, 0).unwrap();
+        let growth = Walk { from: first.to, to, ..first.clone() };
+        assert!(at(&first, &[]) && at(&first, &["proposed"]), "{writes}: never split");
+        assert_eq!(at(&first, &first.states()), may, "{writes}: settled");
+        assert_eq!(at(&growth, &["proposed"]), may, "{writes}: split, and to be split further");
+    }
+}
+
 #[test]
 fn a_refused_record_leaves_the_last_accepted_one_in_force() {
     let walk = Walk::split(b"c42", 8, "insert");
