@@ -4,6 +4,7 @@
 
 mod advice;
 mod budget;
+mod flapping;
 mod holds;
 mod load;
 mod placing;
