@@ -133,6 +133,9 @@ impl<'a> Load<'a> {
     }
 }
 
+/// The most buckets that the counters say something of.
+const MOST_BUCKETS: u32 = 1 << BUCKET_POWERS;
+
 /// The hottest bucket of every size, counted once.
 struct Hottest {
     all: f64,
@@ -187,6 +190,11 @@ pub fn size(load: &Load<'_>, settings: &PlanSettings) -> Sizing {
     let sizes = || (1..=8).map(|power| 1_u32 << power).filter(|buckets| *buckets <= settings.max_buckets.max(2));
     // An even split is the best that can be: smaller sizes need no counters to be ruled out.
     let possible = |buckets: &u32| points / f64::from(*buckets) + scans <= rate;
+    // What one of the counters holds at least, one bucket of any size does: where that alone leaves too little gain, there is no need to
+    // count more, and a key that comes and goes would never be counted enough.
+    if counted >= 2 * EVENTS_PER_BUCKET && gain(MOST_BUCKETS) < settings.min_gain {
+        return Sizing::LittleGain { gain: gain(MOST_BUCKETS), cause: cause(&counters, scans, rate) };
+    }
     for buckets in sizes().filter(possible) {
         if let Some(undecided) = undecided(buckets) {
             return undecided;
@@ -219,7 +227,7 @@ fn split(load: &Load<'_>, counters: &Hottest, buckets: u32, not_enough: Option<C
 }
 
 fn cause(counters: &Hottest, scans: f64, rate: f64) -> Cause {
-    if counters.least(256) >= ONE_ID {
+    if counters.least(MOST_BUCKETS) >= ONE_ID {
         Cause::OneRequestId
     } else if scans > rate / 2.0 {
         Cause::Scans
@@ -302,6 +310,19 @@ mod tests {
         let few = [3_u32; BUCKET_COUNTERS];
         assert_eq!(size(&load(1600.0, &few), &settings(100.0)), Sizing::Undecided { events: 768, needed: 1600 });
         assert_eq!(buckets(size(&load(400.0, &few), &settings(100.0))), 4);
+    }
+
+    /// One request id makes nearly all of it: no number of buckets helps, and 200 events are enough to see it.
+    #[test]
+    fn what_no_split_would_help_is_seen_early() {
+        let mut one = [0_u32; BUCKET_COUNTERS];
+        one[77] = 197;
+        one[3] = 3;
+        let sizing = size(&load(100.0, &one), &settings(20.0));
+        assert!(matches!(sizing, Sizing::LittleGain { cause: Cause::OneRequestId, .. }), "{sizing:?}");
+        one[3] = 2;
+        let sizing = size(&load(100.0, &one), &settings(20.0));
+        assert_eq!(sizing, Sizing::Undecided { events: 199, needed: 800 });
     }
 
     #[test]

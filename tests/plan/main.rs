@@ -4,10 +4,12 @@
 
 mod advice;
 mod budget;
+mod closed_loop;
 mod flapping;
 mod holds;
 mod load;
 mod placing;
 mod random;
 mod sim;
+mod streams;
 mod walks;
