@@ -12,6 +12,7 @@ mod completions;
 mod config_file;
 mod demo;
 mod exit;
+mod forget;
 mod generate;
 mod keyspace;
 pub mod logging;

@@ -1,4 +1,5 @@
-//! `keyheat plan list|approve|freeze|unfreeze`: what people ask and tell the service, over its HTTP side.
+//! `keyheat plan list|approve|freeze|unfreeze`: what people ask and tell the service, over its HTTP side. `forget-router` writes to the
+//! acks topic itself: see `forget`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::args::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
+use super::forget::ForgetArgs;
 use super::output::Output;
 use crate::config::ObserveSettings;
 use crate::observe::Token;
@@ -38,6 +40,11 @@ pub enum PlanAction {
     Freeze(TellArgs),
     /// Let new plans begin again
     Unfreeze(TellArgs),
+    /// Drop a router for good: gates no longer wait for it
+    ///
+    /// Only for one that is down and will not come back from its snapshot: if it served again, its requests would go where nobody
+    /// looks. Its name may be used again by a router that joins anew.
+    ForgetRouter(ForgetArgs),
 }
 
 /// Where the service is asked.
@@ -106,6 +113,7 @@ pub(super) fn run(args: &PlanArgs, output: &mut Output) -> Result<ExitStatus, Co
             tell(told, "/v1/freeze", &json!({ "frozen": true }))?;
             output.note("frozen: nothing new begins until `keyheat plan unfreeze`, or until that process ends");
         }
+        PlanAction::ForgetRouter(forget) => super::forget::run(forget, output)?,
         PlanAction::Unfreeze(told) => {
             tell(told, "/v1/freeze", &json!({ "frozen": false }))?;
             output.note("no longer frozen");

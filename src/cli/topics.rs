@@ -45,9 +45,9 @@ pub struct ClusterArgs {
 }
 
 /// The cluster and its topics, by file or by flags.
-struct Target {
-    kafka: KafkaSettings,
-    control: ControlSettings,
+pub(super) struct Target {
+    pub(super) kafka: KafkaSettings,
+    pub(super) control: ControlSettings,
     /// None when only brokers are known.
     input: Option<String>,
 }
@@ -81,7 +81,8 @@ pub(super) fn run(args: &TopicsArgs, output: &mut Output) -> Result<ExitStatus, 
     report_verified(&specs, &readable, &verified, output)
 }
 
-fn target(args: &ClusterArgs, output: &mut Output) -> Result<Target, CommandError> {
+/// The cluster that the arguments name.
+pub(super) fn target(args: &ClusterArgs, output: &mut Output) -> Result<Target, CommandError> {
     let Some(path) = &args.config else {
         let brokers: Vec<&str> = args.brokers.iter().map(String::as_str).collect();
         return Ok(Target { kafka: KafkaSettings::plain(&brokers), control: ControlSettings::default(), input: None });

@@ -5,6 +5,8 @@
 #[cfg(all(feature = "kafka", feature = "schema"))]
 mod asyncapi;
 #[cfg(feature = "kafka")]
+mod forget;
+#[cfg(feature = "kafka")]
 mod group;
 mod leadership;
 #[cfg(feature = "kafka")]
@@ -16,6 +18,8 @@ mod topics;
 
 #[cfg(all(feature = "kafka", feature = "schema"))]
 pub use asyncapi::asyncapi;
+#[cfg(feature = "kafka")]
+pub use forget::{ForgetError, forget_router};
 #[cfg(feature = "kafka")]
 pub use group::{LeaderGroup, Ownership};
 pub use leadership::{Draft, Leadership, Outgoing, Purpose, Send};

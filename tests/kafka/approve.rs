@@ -1,4 +1,4 @@
-//! A person approves and freezes, with `keyheat plan` against the running service.
+//! What a person does with `keyheat plan`: approve and freeze at the running service, and drop a router that is dead.
 
 use std::fs;
 use std::process::Command;
@@ -14,7 +14,7 @@ name = "customer"
 key = "{/client}"
 windows = ["5s/500ms", "10s/1s"]
 rate = "100/s"
-mode = "propose"
+mode = "MODE"
 writes = "insert"
 history = "none"
 bucket_rate = "60/s"
@@ -48,7 +48,8 @@ fn a_proposal_goes_on_when_it_is_approved_and_not_while_frozen() {
         path.to_string_lossy().into_owned()
     };
     let token = file("token", &format!("{TOKEN}\n"));
-    let stage = Stage::new(kafka, "approve", &format!("token_file = {token:?}\n{KEYSPACE}"));
+    let stage =
+        Stage::new(kafka, "approve", &format!("token_file = {token:?}\n{}", KEYSPACE.replace("MODE", "propose")));
     stage.create_topics();
     let _router = stage.route("router-a");
     let service = stage.run("service");
@@ -81,6 +82,38 @@ fn a_proposal_goes_on_when_it_is_approved_and_not_while_frozen() {
     assert_eq!(states[..5], ["proposed", "prepare", "dual", "moving", "settled"]);
     assert!(service.log().contains("approved by command"), "{}", service.log());
     assert!(!service.log().contains(TOKEN), "the token is nowhere in the log");
+}
+
+/// A router that was killed is waited for, until somebody who has made sure of its end drops it.
+#[test]
+fn a_dead_router_holds_a_plan_up_until_it_is_forgotten() {
+    let kafka = Kafka::shared();
+    let stage = Stage::new(kafka, "forget", &KEYSPACE.replace("MODE", "auto"));
+    stage.create_topics();
+    let _living = stage.route("router-a");
+    let mut dead = stage.route("router-b");
+    dead.signal("KILL");
+    dead.end(PATIENCE);
+    let service = stage.run("service");
+    let addr = wait_ready(&service);
+    let _generator = stage.generate("generator", &LOAD);
+    wait_listed(&addr, r#""state":"prepare""#);
+    let forget = |id: &str, more: &[&str]| {
+        let config = stage.config();
+        let mut command = Command::new(program());
+        command.args(["plan", "forget-router", "--config", &config, id]).args(more);
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let sure = ["--down-and-snapshot-gone"];
+    assert_eq!(forget("router-b", &[]).0, Some(2), "who has not made sure of it is not heard");
+    let (code, text) = forget("router-c", &sure);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("there are: router-a, router-b"), "{text}");
+    assert_eq!(ControlLog::of(&stage.plan_records()).states("customer", "whale"), ["prepare"], "it is waited for");
+    let (code, text) = forget("router-b", &sure);
+    assert_eq!((code, text.contains("forgotten: router-b (1 registrations")), (Some(0), true), "{text}");
+    wait_listed(&addr, r#""state":"settled""#);
 }
 
 fn tokens_folder() -> std::path::PathBuf {
