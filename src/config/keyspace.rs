@@ -11,7 +11,7 @@ use crate::engine::{CountingMode, CountingSettings, HotOn, KeyspaceSettings, Tim
 use crate::input::{MAX_KEYSPACES, Template};
 use crate::plan::{MAX_SHARDS, Mapper, Mode, PlanSettings, first_twice};
 use crate::protocol::{History, MAX_BUCKETS, Writes};
-use crate::units::{Share, Span};
+use crate::units::Span;
 
 /// One keyspace as three stages see it.
 pub(super) struct Keyspace {
@@ -90,25 +90,22 @@ fn counting(
     time: TimeSettings,
     plan: &PlanSettings,
 ) -> KeyspaceSettings {
+    let default = KeyspaceSettings::default();
     KeyspaceSettings {
         name: name.to_owned(),
         windows: windows(section, time),
         key_rules: rules::of_keys(section, section.has("bucket_rate").then_some(plan.bucket_rate)),
         overrides: rules::of_patterns(section),
         shard_rules: rules::of_shards(section),
-        min_keys: section.or("min_keys", &Whole { min: 1, max: 1_000_000 }, 8),
-        clear: section.or("clear", &Part { open: true, example: "0.7" }, default_clear()),
-        clear_after: section.or("clear_after", &UP_TO_A_DAY, Span::from_secs(30)),
-        hot_on: section.or("hot_on", &HOT_ON, HotOn::default()),
+        min_keys: section.or("min_keys", &Whole { min: 1, max: 1_000_000 }, default.min_keys),
+        clear: section.or("clear", &Part { open: true, example: "0.7" }, default.clear),
+        clear_after: section.or("clear_after", &UP_TO_A_DAY, default.clear_after),
+        hot_on: section.or("hot_on", &HOT_ON, default.hot_on),
         declared_shards: declared_shards(section, plan.mapper.as_ref()),
-        shard_memory: section.or("shard_memory", &UP_TO_A_DAY, Span::from_secs(600)),
+        shard_memory: section.or("shard_memory", &UP_TO_A_DAY, default.shard_memory),
         plan_seed: plan.seed,
         counting: shape(section, seed.for_use("count", name)),
     }
-}
-
-fn default_clear() -> Share {
-    Share::new(0.7).unwrap_or_default()
 }
 
 fn windows(section: &Section<'_, '_>, time: TimeSettings) -> Vec<WindowSettings> {

@@ -34,6 +34,27 @@ pub struct KeyspaceSettings {
     pub counting: CountingSettings,
 }
 
+impl Default for KeyspaceSettings {
+    /// Without a name, windows, rules and declared shards; seeds are zero.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            windows: Vec::new(),
+            key_rules: Vec::new(),
+            overrides: Vec::new(),
+            shard_rules: Vec::new(),
+            min_keys: 8,
+            clear: Share::new(0.7).unwrap_or_default(),
+            clear_after: Span::from_secs(30),
+            hot_on: HotOn::default(),
+            declared_shards: Vec::new(),
+            shard_memory: Span::from_secs(600),
+            plan_seed: 0,
+            counting: CountingSettings::default(),
+        }
+    }
+}
+
 /// A setting that cannot change while the engine counts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("keyspace '{keyspace}': {setting} cannot change while it runs; restart to change it")]

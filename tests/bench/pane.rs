@@ -9,11 +9,9 @@
 
 use std::time::Duration;
 
-use keyheat::engine::{
-    CountingSettings, Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, TimeSettings, WindowSettings,
-};
+use keyheat::engine::{CountingSettings, Engine, EngineSettings, KeyspaceSettings, Rule, TimeSettings, WindowSettings};
 use keyheat::input::{AccessEvent, Operation};
-use keyheat::units::{EventTime, Partition, Rate, Share, Span};
+use keyheat::units::{EventTime, Partition, Rate, Span};
 
 const BASE_MS: i64 = 1_700_000_000_000;
 const ROUNDS: usize = 5;
@@ -36,16 +34,10 @@ fn engine(rules: &[Rule]) -> Engine {
         name: "bench".to_owned(),
         windows: vec![window(10, 1), window(60, 5)],
         key_rules,
-        overrides: Vec::new(),
         shard_rules: vec![Rule::Relative { multiple: 5.0, floor: 20 }],
-        min_keys: 8,
-        clear: Share::new(0.7).unwrap(),
-        clear_after: Span::from_secs(30),
-        hot_on: HotOn::All,
-        declared_shards: Vec::new(),
-        shard_memory: Span::from_secs(600),
         plan_seed: 17,
         counting: CountingSettings { seed: 42, ..CountingSettings::default() },
+        ..KeyspaceSettings::default()
     };
     Engine::new(EngineSettings { keyspaces: vec![keyspace], time: TimeSettings::default() })
 }

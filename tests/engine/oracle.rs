@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use keyheat::engine::{
-    Change, CountingSettings, Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, Subject, TimeSettings, Verdict,
+    Change, CountingSettings, Engine, EngineSettings, KeyspaceSettings, Rule, Subject, TimeSettings, Verdict,
     WindowSettings,
 };
 use keyheat::input::{AccessEvent, Operation, Refusal};
@@ -38,16 +38,9 @@ pub(crate) fn settings(windows: &[WindowSettings], key_rules: &[Rule]) -> Engine
         name: "default".to_owned(),
         windows: windows.to_vec(),
         key_rules: key_rules.to_vec(),
-        overrides: Vec::new(),
-        shard_rules: Vec::new(),
-        min_keys: 8,
-        clear: Share::new(0.7).unwrap(),
-        clear_after: Span::from_secs(30),
-        hot_on: HotOn::All,
-        declared_shards: Vec::new(),
-        shard_memory: Span::from_secs(600),
         plan_seed: 17,
         counting: CountingSettings { seed: 42, ..CountingSettings::default() },
+        ..KeyspaceSettings::default()
     };
     EngineSettings { keyspaces: vec![keyspace], time: TimeSettings::default() }
 }

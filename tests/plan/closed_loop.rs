@@ -1,12 +1,12 @@
 //! The closed loop in simulated time: events are counted by the engine, what is hot is planned, routers and owner follow.
 
 use keyheat::engine::{
-    CountingSettings, Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, ShardLoad, TimeSettings, WindowSettings,
+    CountingSettings, Engine, EngineSettings, KeyspaceSettings, Rule, ShardLoad, TimeSettings, WindowSettings,
 };
 use keyheat::input::{AccessEvent, Operation};
 use keyheat::plan::PlanSettings;
 use keyheat::protocol::Layout;
-use keyheat::units::{EventTime, Partition, Rate, Share, Span};
+use keyheat::units::{EventTime, Partition, Rate, Span};
 
 use super::sim::{Sim, settings};
 
@@ -61,16 +61,10 @@ impl Loop {
             name: "customer".to_owned(),
             windows: vec![window(5_000, 500), window(10_000, 1_000)],
             key_rules: vec![Rule::Absolute { rate: Rate::per_second(HOT_PER_S as f64).unwrap() }],
-            overrides: Vec::new(),
             shard_rules: vec![Rule::Relative { multiple: 5.0, floor: 20 }],
-            min_keys: 8,
-            clear: Share::new(0.7).unwrap(),
-            clear_after: Span::from_secs(30),
-            hot_on: HotOn::All,
-            declared_shards: Vec::new(),
-            shard_memory: Span::from_secs(600),
             plan_seed: 1,
             counting: CountingSettings { seed: 42, ..CountingSettings::default() },
+            ..KeyspaceSettings::default()
         };
         let plans = PlanSettings { bucket_rate: Rate::per_second(20.0).unwrap(), quiet: QUIET, ..settings() };
         Self {

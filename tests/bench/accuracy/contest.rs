@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use datasketches::frequencies::{ErrorType, FrequentItemsSketch, Row};
 use hashbrown::HashMap;
 use heavykeeper::TopK;
-use keyheat::engine::{CountingSettings, Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, TimeSettings};
+use keyheat::engine::{CountingSettings, Engine, EngineSettings, KeyspaceSettings, Rule, TimeSettings};
 use keyheat::input::AccessEvent;
-use keyheat::units::{Estimate, EventTime, Partition, Rate, Share, Span};
+use keyheat::units::{Estimate, EventTime, Partition, Rate};
 
 use crate::score::{Answer, Score};
 use crate::streams::{Event, Stream};
@@ -244,16 +244,9 @@ fn settings(stream: &Stream, threshold: u64) -> EngineSettings {
         name: "bench".to_owned(),
         windows: vec![stream.window],
         key_rules: vec![Rule::Absolute { rate }],
-        overrides: Vec::new(),
-        shard_rules: Vec::new(),
-        min_keys: 8,
-        clear: Share::new(0.7).unwrap(),
-        clear_after: Span::from_secs(30),
-        hot_on: HotOn::All,
-        declared_shards: Vec::new(),
-        shard_memory: Span::from_secs(600),
         plan_seed: 17,
         counting: CountingSettings { seed: 42, ..CountingSettings::default() },
+        ..KeyspaceSettings::default()
     };
     let time = TimeSettings { disorder: stream.disorder, ..TimeSettings::default() };
     EngineSettings { keyspaces: vec![keyspace], time }

@@ -1,11 +1,9 @@
 //! Streams and contestants of the benches that count: the same work for clocks and for instruction counts.
 
 use hashbrown::HashMap;
-use keyheat::engine::{
-    CountingSettings, Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, TimeSettings, WindowSettings,
-};
+use keyheat::engine::{CountingSettings, Engine, EngineSettings, KeyspaceSettings, Rule, TimeSettings, WindowSettings};
 use keyheat::input::{AccessEvent, Operation};
-use keyheat::units::{EventTime, Partition, Rate, Share, Span};
+use keyheat::units::{EventTime, Partition, Rate, Span};
 
 const BATCH: usize = 64;
 const IDS: u64 = 1009;
@@ -140,16 +138,10 @@ fn engine(rate: f64, rules: &[Rule]) -> Engine {
         name: "bench".to_owned(),
         windows: vec![window(10, 1), window(60, 5)],
         key_rules,
-        overrides: Vec::new(),
         shard_rules: vec![Rule::Relative { multiple: 5.0, floor: 20 }],
-        min_keys: 8,
-        clear: Share::new(0.7).unwrap(),
-        clear_after: Span::from_secs(30),
-        hot_on: HotOn::All,
-        declared_shards: Vec::new(),
-        shard_memory: Span::from_secs(600),
         plan_seed: 17,
         counting: CountingSettings { seed: 42, ..CountingSettings::default() },
+        ..KeyspaceSettings::default()
     };
     Engine::new(EngineSettings { keyspaces: vec![keyspace], time: TimeSettings::default() })
 }
