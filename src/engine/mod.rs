@@ -21,6 +21,7 @@ pub use settings::{
     CountingMode, CountingSettings, EngineSettings, FixedSetting, HotOn, KeyspaceSettings, MAX_OVERRIDES, Rule,
     RuleKind, RuleOverride, TimeSettings, WindowSettings,
 };
+pub(crate) use sketch::scatter;
 pub use splittable::{
     BUCKET_NOISE, BUCKET_POWERS, EVENTS_PER_BUCKET, MAX_WITHOUT_ID, Splittable, Spread, hottest_buckets,
 };

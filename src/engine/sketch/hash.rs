@@ -74,8 +74,19 @@ pub(super) const fn as_index(column: u64) -> usize {
 
 /// The next number of Vigna's SplitMix64, a fixed public generator: the same seed gives the same rows everywhere.
 fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
+    *state = state.wrapping_add(GOLDEN);
+    mixed(*state)
+}
+
+/// The step of [`split_mix`]: 2^64 by the golden ratio, odd.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The number of this place in the row that [`split_mix`] gives from zero on: as good as random, and the same in every run.
+pub(crate) const fn scatter(place: u64) -> u64 {
+    mixed(place.wrapping_mul(GOLDEN))
+}
+
+const fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

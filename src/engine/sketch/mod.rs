@@ -7,5 +7,5 @@ mod key_sample;
 
 pub(crate) use count_min::{CountMin, Holder, Table};
 pub(crate) use estimate::{Median, distinct_bounds, median_bounds};
-pub(crate) use hash::{Rows, key_hash};
+pub(crate) use hash::{Rows, key_hash, scatter};
 pub(crate) use key_sample::KeySample;

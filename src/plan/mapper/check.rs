@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::declared::Mapper;
 use super::planned::{Planned, Settled};
+use crate::engine::scatter;
 use crate::input::AccessEvent;
 
 /// Above this share of events that were served elsewhere a mapper is not placed by.
@@ -158,14 +159,6 @@ impl MapperCheck {
             MapperTrust::Confirmed
         }
     }
-}
-
-/// The finishing steps of splitmix64: as good as random, and the same in every run.
-const fn scatter(number: u64) -> u64 {
-    let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }
 
 #[cfg(test)]
