@@ -144,30 +144,27 @@ impl Leader {
         }
     }
 
-    /// Carries out what people tell the leader.
+    /// Answers what people tell the leader.
     fn take_orders(&mut self) {
         while let Some(order) = self.parts.orders.poll() {
-            let answer = if self.led_epoch.is_none() {
-                Answer::NotLeading
-            } else {
-                match &order.command {
-                    Command::Approve(key) => {
-                        if self.parts.planner.approve(key) {
-                            self.parts.events.approved(&key.keyspace, &key.key);
-                            Answer::Done
-                        } else {
-                            Answer::NothingProposed
-                        }
-                    }
-                    Command::Freeze(frozen) => {
-                        self.parts.planner.set_freeze(*frozen);
-                        self.parts.events.frozen(*frozen);
-                        Answer::Done
-                    }
-                }
-            };
+            let answer = if self.led_epoch.is_some() { self.carry_out(&order.command) } else { Answer::NotLeading };
             self.decide_at = Span::ZERO;
             order.answer(answer);
+        }
+    }
+
+    fn carry_out(&mut self, command: &Command) -> Answer {
+        match command {
+            Command::Approve(key) if self.parts.planner.approve(key) => {
+                self.parts.events.approved(&key.keyspace, &key.key);
+                Answer::Done
+            }
+            Command::Approve(_) => Answer::NothingProposed,
+            Command::Freeze(frozen) => {
+                self.parts.planner.set_freeze(*frozen);
+                self.parts.events.frozen(*frozen);
+                Answer::Done
+            }
         }
     }
 

@@ -20,8 +20,6 @@ pub(super) struct Batch {
     events: Vec<OpenEvent>,
     /// Those with a key.
     keyed: u64,
-    /// Those that are counted.
-    counted: u64,
     /// Those that name a shard.
     sharded: u64,
     /// Those whose key is a candidate of this revision, or may become one.
@@ -55,7 +53,7 @@ impl Keyspace {
                 }
             }
         }
-        self.set_head_events(before, batch.counted.count_ones());
+        self.set_head_events(before, batch.events.last().map_or(0, |last| last.number));
         if let Some(late) = events.get(batch.events.len()) {
             self.add_late(late, newest, out);
         }
@@ -72,11 +70,11 @@ impl Keyspace {
     /// Takes the events up to the first late one, with their hashes.
     fn hash(&self, events: &[AccessEvent<'_>], batch: &mut Batch) {
         batch.events.clear();
-        (batch.keyed, batch.counted, batch.sharded) = (0, 0, 0);
+        (batch.keyed, batch.sharded) = (0, 0);
         let (head_from_ms, mut number) = (self.timeline.head_from_ms(), 0);
         for (place, event) in events.iter().take(TOGETHER).enumerate() {
             let Some(key) = event.keys.get(self.number) else {
-                batch.events.push(OpenEvent::default());
+                batch.events.push(OpenEvent { number, ..OpenEvent::default() });
                 continue;
             };
             if event.time.as_millis() < head_from_ms {
@@ -84,7 +82,6 @@ impl Keyspace {
             }
             let compared = compares(self.settings.hot_on, event.operation);
             batch.keyed |= 1 << place;
-            batch.counted |= u64::from(compared) << place;
             batch.sharded |= u64::from(!event.shard.is_empty()) << place;
             number += u32::from(compared);
             let hash = key_hash(key, self.settings.counting.seed);
@@ -98,7 +95,8 @@ impl Keyspace {
         for (place, event) in batch.events.iter_mut().enumerate().skip(first) {
             event.candidate = None;
             may_be |= u64::from(self.candidates.may_have(event.hash)) << place;
-            may_become |= u64::from(self.admission.may_admit(event.uppers, [true; MAX_WINDOWS])) << place;
+            let reaches = self.admission.may_admit(event.uppers, [true; MAX_WINDOWS]);
+            may_become |= u64::from(event.compared & reaches) << place;
         }
         let mut is = 0;
         may_be &= batch.keyed;
@@ -111,7 +109,7 @@ impl Keyspace {
                 is |= u64::from(own.candidate.is_some()) << place;
             }
         }
-        batch.noted = is | may_become & batch.counted;
+        batch.noted = is | may_become;
         batch.revision = self.candidates.revision();
     }
 
