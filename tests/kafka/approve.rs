@@ -4,21 +4,9 @@ use std::fs;
 use std::process::Command;
 
 use super::control_log::ControlLog;
-use super::stage::{Stage, wait_ready};
+use super::stage::{KEYSPACE, Stage, wait_ready};
 use super::support::process::{PATIENCE, program};
 use super::support::{Kafka, poll_until};
-
-const KEYSPACE: &str = r#"
-[[keyspace]]
-name = "customer"
-key = "{/client}"
-windows = ["5s/500ms", "10s/1s"]
-rate = "100/s"
-mode = "MODE"
-writes = "insert"
-history = "none"
-bucket_rate = "60/s"
-"#;
 
 const LOAD: [&str; 10] = ["--rate", "1000/s", "--keys", "500", "--zipf", "0", "--hot", "whale:30%", "--for", "300s"];
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";

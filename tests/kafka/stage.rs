@@ -7,6 +7,19 @@ use std::process::Command;
 use super::support::process::{PATIENCE, Process, get, program, scrape, sum};
 use super::support::{Kafka, Record, poll_until};
 
+/// A keyspace whose keys are hot from 500 events in the shorter window on; `MODE` is to be replaced.
+pub(crate) const KEYSPACE: &str = r#"
+[[keyspace]]
+name = "customer"
+key = "{/client}"
+windows = ["5s/500ms", "10s/1s"]
+rate = "100/s"
+mode = "MODE"
+writes = "insert"
+history = "none"
+bucket_rate = "60/s"
+"#;
+
 /// One test's topics, group and folder on a broker.
 pub(crate) struct Stage<'a> {
     pub(crate) kafka: &'a Kafka,

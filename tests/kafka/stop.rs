@@ -3,21 +3,9 @@
 use std::time::Duration;
 
 use super::control_log::ControlLog;
-use super::stage::{Stage, wait_metric, wait_ready};
+use super::stage::{KEYSPACE, Stage, wait_metric, wait_ready};
 use super::support::process::{PATIENCE, Process, scrape};
 use super::support::{Kafka, poll_until};
-
-const KEYSPACE: &str = r#"
-[[keyspace]]
-name = "customer"
-key = "{/client}"
-windows = ["5s/500ms", "10s/1s"]
-rate = "100/s"
-mode = "MODE"
-writes = "insert"
-history = "none"
-bucket_rate = "60/s"
-"#;
 
 const LOAD: [&str; 10] = ["--rate", "1000/s", "--keys", "500", "--zipf", "0", "--hot", "whale:30%", "--for", "120s"];
 
