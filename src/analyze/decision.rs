@@ -151,6 +151,8 @@ impl Decision {
                 decision
             }
             Operation::Unadvise(key) => Self::of_key(at, "advice", key, "withdrawn"),
+            Operation::SetPolicy(policy) => Self::of_key(at, "policy", &policy.plan_key(), "given"),
+            Operation::RemovePolicy(key) => Self::of_key(at, "policy", key, "withdrawn"),
         }
     }
 

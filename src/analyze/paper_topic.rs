@@ -69,6 +69,10 @@ impl PaperTopic {
                 (RecordKind::Advice, PlanTopicKey::Advice(key), Some(advice.encode()))
             }
             Operation::Unadvise(key) => (RecordKind::AdviceRemoved, PlanTopicKey::Advice(key.clone()), None),
+            Operation::SetPolicy(policy) => {
+                (RecordKind::Policy, PlanTopicKey::Policy(policy.plan_key()), Some(policy.encode()))
+            }
+            Operation::RemovePolicy(key) => (RecordKind::PolicyRemoved, PlanTopicKey::Policy(key.clone()), None),
         };
         self.seq += 1;
         let version = Version { epoch: EPOCH, seq: self.seq };
@@ -79,7 +83,12 @@ impl PaperTopic {
         }
         matches!(
             applied,
-            Applied::Plan { .. } | Applied::Removed { .. } | Applied::Advice { .. } | Applied::AdviceRemoved { .. }
+            Applied::Plan { .. }
+                | Applied::Removed { .. }
+                | Applied::Advice { .. }
+                | Applied::AdviceRemoved { .. }
+                | Applied::Policy { .. }
+                | Applied::PolicyRemoved { .. }
         )
     }
 

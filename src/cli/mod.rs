@@ -24,8 +24,10 @@ mod replay;
 mod route;
 mod run;
 mod schema;
+mod show;
 mod signals;
 mod topics;
+mod words;
 
 pub use args::{Cli, ColorChoice, GlobalArgs, LogFormat, OutputFormat};
 pub use command::Command;

@@ -1,5 +1,5 @@
-//! `keyheat plan list|approve|freeze|unfreeze`: what people ask and tell the service, over its HTTP side. `forget-router` writes to the
-//! acks topic itself: see `forget`.
+//! `keyheat plan …`: what people ask and tell the service, over its HTTP side. `forget-router` writes to the acks topic itself: see
+//! `forget`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +14,8 @@ use super::args::OutputFormat;
 use super::exit::{CommandError, ExitStatus};
 use super::forget::ForgetArgs;
 use super::output::Output;
+use super::show::ShowArgs;
+use super::words::{self, PinArgs, WithdrawArgs, WordArgs};
 use crate::config::ObserveSettings;
 use crate::observe::Token;
 use crate::protocol::KeyField;
@@ -32,8 +34,26 @@ pub struct PlanArgs {
 /// What to ask or to tell.
 #[derive(Debug, Subcommand)]
 pub enum PlanAction {
-    /// List the plans on the control topic
+    /// List the plans on the control topic, and which keys are pinned or blocked
     List(ListArgs),
+    /// Show everything that is known of one key
+    Show(ShowArgs),
+    /// Split a key into so many buckets, hot or not, e.g. for a sale that is known beforehand
+    ///
+    /// It needs nobody's approval and no counts; it keeps to a freeze and to the budget. The key is not shrunk or withdrawn while the pin
+    /// lasts; after it the ordinary rules hold.
+    Pin(PinArgs),
+    /// Take a pin back: the ordinary rules hold again
+    Unpin(WordArgs),
+    /// Leave a key as it is: it is neither split nor grown nor shrunk
+    Block(WordArgs),
+    /// Take a block back
+    Unblock(WordArgs),
+    /// Take a split back: to the bare key, whatever the heat
+    ///
+    /// A proposal is removed, a migration before dual is turned round; from dual on it goes forward, and the split can be withdrawn once
+    /// it has settled. Without --block a key that is hot is split again after plan.min_dwell.
+    Withdraw(WithdrawArgs),
     /// Let the proposal of a key go on
     Approve(ApproveArgs),
     /// Let nothing new begin; what runs goes on
@@ -103,12 +123,16 @@ pub(super) fn run(args: &PlanArgs, output: &mut Output) -> Result<ExitStatus, Co
             show(&answer, list.keyspace.as_deref(), output)?;
         }
         PlanAction::Approve(approve) => {
-            let mut body = serde_json::to_value(KeyField(approve.key.clone().into_bytes()))
-                .map_err(|error| CommandError::Failed(error.into()))?;
-            body["keyspace"] = json!(approve.keyspace);
+            let body = key_body(&approve.keyspace, &approve.key)?;
             tell(&approve.tell, "/v1/plans/approve", &body)?;
             output.note(format_args!("approved: {} {}", approve.keyspace, approve.key));
         }
+        PlanAction::Show(show) => super::show::run(show, output)?,
+        PlanAction::Pin(pin) => words::pin(pin, output)?,
+        PlanAction::Unpin(word) => words::plain(word, "unpin", output)?,
+        PlanAction::Block(word) => words::plain(word, "block", output)?,
+        PlanAction::Unblock(word) => words::plain(word, "unblock", output)?,
+        PlanAction::Withdraw(withdraw) => words::withdraw(withdraw, output)?,
         PlanAction::Freeze(told) => {
             tell(told, "/v1/freeze", &json!({ "frozen": true }))?;
             output.note("frozen: nothing new begins until `keyheat plan unfreeze`, or until that process ends");
@@ -122,7 +146,7 @@ pub(super) fn run(args: &PlanArgs, output: &mut Output) -> Result<ExitStatus, Co
     Ok(ExitStatus::Success)
 }
 
-/// Plans, one a line.
+/// Of each keyspace pins and blocks, then plans, one a line.
 fn show(answer: &Value, keyspace: Option<&str>, output: &mut Output) -> Result<(), CommandError> {
     let empty = Vec::new();
     let list = |value: &Value, name: &str| value[name].as_array().unwrap_or(&empty).clone();
@@ -139,6 +163,29 @@ fn show(answer: &Value, keyspace: Option<&str>, output: &mut Output) -> Result<(
         ))?;
     }
     for own in keyspaces.iter().filter(|own| keyspace.is_none_or(|wanted| own["keyspace"] == wanted)) {
+        for mut policy in list(own, "policies") {
+            policy["keyspace"] = own["keyspace"].clone();
+            if !is_table {
+                output.json(&policy)?;
+                continue;
+            }
+            let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+            let pin = &policy["pin"];
+            let span = if pin.is_null() {
+                String::new()
+            } else {
+                format!("  {} to {}", text(&pin["from"]), text(&pin["until"]))
+            };
+            output.line(format_args!(
+                "{:16} {:32} {:9} {:>12} {:>8}  {}{span}",
+                text(&policy["keyspace"]),
+                text(&policy["key"]),
+                if pin.is_null() { "blocked" } else { "pinned" },
+                text(&policy["stands"]),
+                pin["buckets"].as_u64().map_or("-".to_owned(), |buckets| buckets.to_string()),
+                text(&policy["decided_at"])
+            ))?;
+        }
         for mut plan in list(own, "plans") {
             plan["keyspace"] = own["keyspace"].clone();
             if !is_table {
@@ -161,7 +208,15 @@ fn show(answer: &Value, keyspace: Option<&str>, output: &mut Output) -> Result<(
     Ok(())
 }
 
-fn tell(args: &TellArgs, path: &str, body: &Value) -> Result<Value, CommandError> {
+/// The names of a key in a request.
+pub(super) fn key_body(keyspace: &str, key: &str) -> Result<Value, CommandError> {
+    let mut body =
+        serde_json::to_value(KeyField(key.as_bytes().to_vec())).map_err(|error| CommandError::Failed(error.into()))?;
+    body["keyspace"] = json!(keyspace);
+    Ok(body)
+}
+
+pub(super) fn tell(args: &TellArgs, path: &str, body: &Value) -> Result<Value, CommandError> {
     let file = args.token_file.display();
     let text = std::fs::read_to_string(&args.token_file)
         .map_err(|source| CommandError::Io { what: format!("cannot read {file}"), source })?;
@@ -170,7 +225,7 @@ fn tell(args: &TellArgs, path: &str, body: &Value) -> Result<Value, CommandError
 }
 
 /// One request to the service; what it refuses is an error with its own words.
-fn ask(
+pub(super) fn ask(
     service: &ServiceArgs,
     method: &str,
     path: &str,

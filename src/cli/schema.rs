@@ -31,6 +31,8 @@ pub enum SchemaName {
     Heartbeat,
     /// The plan of a key: plan topic.
     Plan,
+    /// What an operator has set for a key: plan topic.
+    Policy,
     /// An owner's report on a layout that was left: acks topic.
     Retired,
     /// A router's acknowledgement: acks topic.

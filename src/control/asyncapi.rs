@@ -25,7 +25,7 @@ struct Message {
     value: Option<&'static str>,
 }
 
-const ON_PLAN_TOPIC: [Message; 6] = [
+const ON_PLAN_TOPIC: [Message; 8] = [
     Message {
         name: "plan",
         summary: "The plan of a key: where its requests go.",
@@ -52,6 +52,20 @@ const ON_PLAN_TOPIC: [Message; 6] = [
         summary: "The advice holds no more.",
         key: "^advice/[a-z0-9_-]{1,64}/",
         kind: Some(RecordKind::AdviceRemoved),
+        value: None,
+    },
+    Message {
+        name: "policy",
+        summary: "What an operator has set for a key: a pin or a block.",
+        key: "^policy/[a-z0-9_-]{1,64}/",
+        kind: Some(RecordKind::Policy),
+        value: Some("policy"),
+    },
+    Message {
+        name: "policyRemoved",
+        summary: "The operator has taken it back.",
+        key: "^policy/[a-z0-9_-]{1,64}/",
+        kind: Some(RecordKind::PolicyRemoved),
         value: None,
     },
     Message {

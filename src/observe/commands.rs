@@ -4,6 +4,7 @@ use std::fmt;
 
 use tokio::sync::{mpsc, oneshot};
 
+use crate::plan::{Disobeyed, Effect, Word};
 use crate::protocol::PlanKey;
 
 /// Commands that wait at once at the most: more are refused.
@@ -16,15 +17,21 @@ pub enum Command {
     Approve(PlanKey),
     /// Nothing new begins, or may again; what runs goes on.
     Freeze(bool),
+    /// What an operator says of a key.
+    Tell(Word),
 }
 
 /// What has become of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// It is done: an approved migration begins as soon as the budget allows.
     Done,
     /// The key has no proposal that waits for approval.
     NothingProposed,
+    /// What was said of a key is on the plan topic.
+    Told(Effect),
+    /// What was said of a key is not obeyed.
+    Disobeyed(Disobeyed),
     /// Another process leads, or nobody yet: the command belongs to the leader.
     NotLeading,
 }

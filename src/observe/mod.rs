@@ -4,8 +4,10 @@
 mod commands;
 mod http;
 mod process;
+mod questions;
 mod readiness;
 
 pub use commands::{Answer, Command, Commands, Desk, InvalidToken, Order, Orders, Token, commands};
 pub use http::{HttpLimits, HttpServer, HttpSettings, ServeError, Serving, exposition, serve};
+pub use questions::{Asked, KeyKnown, Question, Questions, RouterKnown, questions};
 pub use readiness::{LatchReport, Readiness};

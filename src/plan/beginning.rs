@@ -8,6 +8,7 @@ use super::hindrance::Hindrance;
 use super::memory::Memory;
 use super::migration::{self, Order, Standing};
 use super::operation::Operation;
+use super::pins;
 use super::placement::{self, Place, Placement};
 use super::running::Running;
 use super::settings::{Mode, PlanSettings};
@@ -27,6 +28,8 @@ pub(super) enum Change {
     Shrink,
     /// Back to the bare key.
     Withdraw,
+    /// To so many buckets, since an operator has pinned the key.
+    Pin(u32),
 }
 
 impl Change {
@@ -105,13 +108,6 @@ impl Beginning<'_> {
         running: &Running<'_>,
     ) -> Option<Hindrance> {
         let (view, budget) = (self.view, self.view.budget);
-        let listed =
-            settings.block.contains(&key.key) || !settings.allow.is_empty() && !settings.allow.contains(&key.key);
-        // What a router is told to enter is not left at once: dwell runs from the record that ended the last migration.
-        let dwells = entry.is_some_and(|entry| {
-            running.age(key, entry) < budget.min_dwell
-                || is_within(&entry.record.decided_at, view.now, budget.min_dwell)
-        });
         let splits_more = matches!(change, Change::Split(_));
         if settings.mode == Mode::Observe {
             Some(Hindrance::Observed)
@@ -119,17 +115,31 @@ impl Beginning<'_> {
             Some(Hindrance::Unsettled)
         } else if budget.freeze {
             Some(Hindrance::Frozen)
-        } else if listed && !change.cools() {
+        } else if settings.is_listed(&key.key) && !change.cools() {
             Some(Hindrance::Listed)
-        } else if view.world.table.voided_at(key).is_some_and(|at| view.now.since(at) < budget.min_dwell) {
+        } else {
+            self.unripe(key, entry, running)
+                .or_else(|| view.over_budget(settings.mode, splits_more, change.cools()).map(Hindrance::Budget))
+        }
+    }
+
+    /// What has just become of the key's last migration, so that the next one waits.
+    pub(super) fn unripe(&self, key: &PlanKey, entry: Option<&PlanEntry>, running: &Running<'_>) -> Option<Hindrance> {
+        let (view, budget) = (self.view, self.view.budget);
+        // What a router is told to enter is not left at once: dwell runs from the record that ended the last migration.
+        let dwells = entry.is_some_and(|entry| {
+            running.age(key, entry) < budget.min_dwell
+                || is_within(&entry.record.decided_at, view.now, budget.min_dwell)
+        });
+        if view.world.table.voided_at(key).is_some_and(|at| view.now.since(at) < budget.min_dwell) {
             // What came too late once would again: answered with a tombstone and begun anew, it would fill the topic.
             Some(Hindrance::Void)
         } else if self.memory.rests(key, view.now) {
             Some(Hindrance::Refused)
-        } else if dwells {
+        } else if dwells || self.memory.was_taken_back(key) {
             Some(Hindrance::Dwell)
         } else {
-            view.over_budget(settings.mode, splits_more, change.cools()).map(Hindrance::Budget)
+            None
         }
     }
 
@@ -142,13 +152,32 @@ impl Beginning<'_> {
         standing: &Standing,
         change: Change,
     ) -> Result<Operation, Hindrance> {
-        let hot = self.view.heat(key);
+        let order = self.order(key, settings, record, standing, change)?;
+        let record = match settings.mode {
+            Mode::Propose if !matches!(change, Change::Pin(_)) => migration::propose(order, standing)?,
+            Mode::Propose | Mode::Observe | Mode::Auto => migration::begin(order, standing)?,
+        };
+        Ok(Operation::Put(Box::new(record)))
+    }
+
+    /// What is to be done for a change, and why.
+    pub(super) fn order(
+        &self,
+        key: &PlanKey,
+        settings: &PlanSettings,
+        record: Option<&PlanRecord>,
+        standing: &Standing,
+        change: Change,
+    ) -> Result<Order, Hindrance> {
+        let is_pin = matches!(change, Change::Pin(_));
+        let hot = if is_pin { self.view.hot(key) } else { self.view.heat(key) };
         let current = standing.write;
         let buckets = match change {
             Change::Split(size) => size.buckets,
             Change::Grow(_) => current.buckets().saturating_mul(2),
             Change::Shrink => current.buckets() / 2,
             Change::Withdraw => 1,
+            Change::Pin(buckets) => buckets,
         };
         let seed = match record {
             Some(record) if !current.is_bare() => record.bucket.seed,
@@ -156,14 +185,16 @@ impl Beginning<'_> {
         };
         let (first, prediction) = match hot {
             Some(hot) => self.placed(key, hot, current, buckets),
+            None if is_pin => self.foreseen(key, current, buckets),
             None => (current.first(), cooled_prediction()),
         };
         let evidence = match (hot, record) {
+            _ if is_pin => pins::evidence_of_pin(self.view, key),
             (Some(hot), _) => evidence::of(hot, self.view.world),
-            (None, Some(record)) => evidence::of_absence(&record.evidence, self.view.world),
+            (None, Some(record)) => pins::after_pin(evidence::of_absence(&record.evidence, self.view.world)),
             (None, None) => return Err(Hindrance::Unsettled),
         };
-        let order = Order {
+        Ok(Order {
             key: key.clone(),
             version: self.view.world.next,
             buckets,
@@ -175,12 +206,7 @@ impl Beginning<'_> {
             prediction,
             decided_at: self.view.now.to_rfc3339(),
             not_after: self.view.now.saturating_add(self.view.protocol.not_after).to_rfc3339(),
-        };
-        let record = match settings.mode {
-            Mode::Propose => migration::propose(order, standing)?,
-            Mode::Observe | Mode::Auto => migration::begin(order, standing)?,
-        };
-        Ok(Operation::Put(Box::new(record)))
+        })
     }
 
     /// Where the buckets go, and what that is expected to do.
@@ -190,13 +216,8 @@ impl Beginning<'_> {
         let points: Vec<f64> = load.shares(buckets);
         let shares: Vec<f64> = points.iter().map(|share| share * (1.0 - scans) + scans).collect();
         let own = own_in_window(hot);
-        let place = Place {
-            mapper: self.view.mapper(hot),
-            key: &key.key,
-            shares: &shares,
-            shards: self.view.shards(hot),
-            own: &own,
-        };
+        let (mapper, shards) = self.view.store(key);
+        let place = Place { mapper, key: &key.key, shares: &shares, shards, own: &own };
         // Growth and shrinking keep the first label: ids whose bucket stays the same then stay where they are.
         let layout = match buckets {
             1 => Ok(Layout::BARE),

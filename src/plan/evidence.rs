@@ -56,6 +56,26 @@ pub(super) fn of_absence(before: &Evidence, world: &World<'_>) -> Evidence {
     }
 }
 
+/// Where a decision rests on no count: none, over a window without length.
+pub(super) fn of_nothing(world: &World<'_>) -> Evidence {
+    let offsets = world.end_offsets.iter().take(MAX_LISTED_PARTITIONS);
+    Evidence {
+        rule: String::new(),
+        window_ms: 0,
+        count: Estimate::exact(0),
+        threshold: 0,
+        rate_per_s: 0.0,
+        median: None,
+        reads: 0,
+        writes: 0,
+        shard: None,
+        completeness: world.condition.completeness.share(),
+        end_offsets: offsets.map(|(partition, offset)| (partition.0.to_string(), offset.0)).collect(),
+        end_offsets_cut: cut(world),
+        config: world.config_hash.to_owned(),
+    }
+}
+
 fn cut(world: &World<'_>) -> u64 {
     u64::try_from(world.end_offsets.len().saturating_sub(MAX_LISTED_PARTITIONS)).unwrap_or(u64::MAX)
 }

@@ -21,6 +21,17 @@ pub enum Hindrance {
     /// The key is not among those that may be split, or among those that may not.
     #[error("the allow or block list keeps the key as it is")]
     Listed,
+    /// An operator has blocked the key.
+    #[error("an operator has blocked the key: it stays as it is")]
+    Blocked,
+    /// The key is pinned to more buckets than the keyspace may have: its limit was lowered since.
+    #[error("the key is pinned to {buckets} buckets, more than max_buckets, {most}; pin it anew or raise the limit")]
+    PinnedAbove {
+        /// Of the pin.
+        buckets: u32,
+        /// Of the keyspace.
+        most: u32,
+    },
     /// As many keys are split, or as many migrations were begun in the last minute, as may be.
     #[error("the budget is used up: {0}")]
     Budget(&'static str),
@@ -71,12 +82,14 @@ pub enum Hindrance {
 
 impl Hindrance {
     /// Every label that [`Hindrance::label`] gives.
-    pub const LABELS: [&'static str; 17] = [
+    pub const LABELS: [&'static str; 19] = [
         "observed",
         "unsettled",
         "cooling",
         "frozen",
         "listed",
+        "blocked",
+        "pinned_above",
         "budget",
         "dwell",
         "void",
@@ -100,6 +113,8 @@ impl Hindrance {
             Self::Cooling => "cooling",
             Self::Frozen => "frozen",
             Self::Listed => "listed",
+            Self::Blocked => "blocked",
+            Self::PinnedAbove { .. } => "pinned_above",
             Self::Budget(_) => "budget",
             Self::Dwell => "dwell",
             Self::Void => "void",

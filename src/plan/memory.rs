@@ -12,6 +12,8 @@ const REFUSED_REST: Span = Span::from_secs(3600);
 const HOLD_RETRY: Span = Span::from_secs(60);
 /// The wait doubles so many times at the most: 32 minutes.
 const MAX_DOUBLINGS: u32 = 5;
+/// The most keys that rest since their proposal was removed by command; more do not rest.
+const MAX_TAKEN_BACK: usize = 1000;
 
 /// What was seen, and since when.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,7 @@ pub(super) struct Memory {
     newest: BTreeMap<PlanKey, Seen>,
     cool_since: BTreeMap<PlanKey, EventTime>,
     small_since: BTreeMap<PlanKey, EventTime>,
+    taken_back: BTreeMap<PlanKey, EventTime>,
 }
 
 /// The newest record of a key and what its migration has been through.
@@ -37,6 +40,7 @@ impl Memory {
     /// Takes in the world of this moment.
     pub(super) fn observe(&mut self, view: &View<'_>) {
         let table = view.world.table;
+        self.taken_back.retain(|_, at| view.now.since(*at) < view.budget.min_dwell);
         self.newest.retain(|key, _| table.plan(key).is_some());
         for (key, entry) in table.plans() {
             let seen = self.newest.get(key).copied();
@@ -70,6 +74,18 @@ impl Memory {
     /// True while the key rests since a router has refused its plan.
     pub(super) fn rests(&self, key: &PlanKey, now: EventTime) -> bool {
         self.newest.get(key).and_then(|seen| seen.refused_at).is_some_and(|at| now.since(at) < REFUSED_REST)
+    }
+
+    /// A proposal was removed by command, which leaves no record behind: the key is not proposed again at once.
+    pub(super) fn take_back(&mut self, key: &PlanKey, now: EventTime) {
+        if self.taken_back.len() < MAX_TAKEN_BACK {
+            self.taken_back.insert(key.clone(), now);
+        }
+    }
+
+    /// True for the time of a dwell after the key's proposal was removed by command.
+    pub(super) fn was_taken_back(&self, key: &PlanKey) -> bool {
+        self.taken_back.contains_key(key)
     }
 
     /// For how long the key has been neither hot nor suspect, without a gap.

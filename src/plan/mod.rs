@@ -10,12 +10,14 @@ mod mapper;
 mod memory;
 pub mod migration;
 mod operation;
+mod pins;
 mod placement;
 mod policy;
 mod running;
 mod settings;
 mod sizing;
 mod view;
+mod words;
 mod world;
 
 pub use hindrance::Hindrance;
@@ -29,6 +31,7 @@ pub use placement::{Place, Placement, SEARCHED, bucket_key, predict, search};
 pub use policy::Planner;
 pub use settings::{BudgetSettings, Mode, PlanSettings, ProtocolSettings};
 pub use sizing::{Cause, Load, Size, Sizing, size};
+pub use words::{Disobeyed, Effect, Wish, Word};
 pub use world::World;
 
 pub use crate::protocol::{Action, Advice};

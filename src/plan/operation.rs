@@ -1,6 +1,6 @@
 //! Decisions are values: what should be sent to the plan topic. Something else carries them out.
 
-use crate::protocol::{Advice, PlanKey, PlanRecord};
+use crate::protocol::{Advice, PlanKey, PlanRecord, Policy};
 
 /// One record to send.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,4 +13,8 @@ pub enum Operation {
     Advise(Box<Advice>),
     /// The advice no longer holds.
     Unadvise(PlanKey),
+    /// What an operator has set for a key.
+    SetPolicy(Box<Policy>),
+    /// An operator has taken it back.
+    RemovePolicy(PlanKey),
 }

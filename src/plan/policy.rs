@@ -11,6 +11,7 @@ use super::operation::Operation;
 use super::running::{Need, Running};
 use super::settings::{BudgetSettings, Mode, PlanSettings, ProtocolSettings};
 use super::view::View;
+use super::words::{Disobeyed, Effect, Word, Words};
 use super::world::World;
 use crate::protocol::{PlanKey, State};
 use crate::units::EventTime;
@@ -22,6 +23,8 @@ pub(super) enum Rank {
     TurnBack,
     /// Writes wait for this.
     LeaveHold,
+    /// An operator's word on a key.
+    Word,
     /// A migration goes on.
     Advance,
     /// A migration that is not wanted any more ends where it began.
@@ -48,6 +51,7 @@ pub struct Planner {
     protocol: ProtocolSettings,
     memory: Memory,
     approved: BTreeSet<PlanKey>,
+    words: Words,
     hindrances: BTreeMap<PlanKey, Hindrance>,
 }
 
@@ -61,6 +65,7 @@ impl Planner {
             protocol,
             memory: Memory::default(),
             approved: BTreeSet::new(),
+            words: Words::default(),
             hindrances: BTreeMap::new(),
         }
     }
@@ -91,6 +96,24 @@ impl Planner {
         proposed
     }
 
+    /// Takes an operator's word on a key at `now`: the next decisions carry it out. The number asks for its answer.
+    ///
+    /// # Errors
+    /// [`Disobeyed::TooMany`] when too many wait.
+    pub fn tell(&mut self, word: Word, now: EventTime) -> Result<u64, Disobeyed> {
+        self.words.take(word, now)
+    }
+
+    /// What has become of a word, once it is known: it was read back from the plan topic, or is not obeyed. Told once.
+    pub fn answer(&mut self, number: u64) -> Option<Result<Effect, Disobeyed>> {
+        self.words.answer(number)
+    }
+
+    /// Drops every word that is not carried out: another process leads, and what was wanted here must not come true later.
+    pub fn forget_words(&mut self) {
+        self.words.forget();
+    }
+
     /// Why nothing begins for a hot key, or why a key's migration stands still: as of the last decision.
     #[must_use]
     pub const fn hindrances(&self) -> &BTreeMap<PlanKey, Hindrance> {
@@ -108,15 +131,19 @@ impl Planner {
         self.memory.observe(&view);
         self.approved.retain(|key| world.table.plan(key).is_some_and(|entry| entry.record.state == State::Proposed));
 
-        let mut ranked = Vec::new();
+        let words = self.words.decide(&view, &mut self.memory);
+        let busy: BTreeSet<PlanKey> = words.keys().cloned().collect();
+        // An operator's word comes first among what is as urgent.
+        let mut ranked: Vec<_> = words.into_values().collect();
         let holding = world.table.plans().any(|(_, entry)| entry.record.state == State::Hold);
         let running = Running { view: &view, memory: &self.memory, approved: &self.approved, holding };
         let beginning = Beginning { view: &view, memory: &self.memory };
-        let rested = plans(&view, &running, &mut ranked, &mut self.hindrances);
+        let rested = plans(&view, &running, &busy, &mut ranked, &mut self.hindrances);
         if !ranked.iter().any(|(rank, _)| *rank == Rank::Begin) {
             let begun = begin(&view, &beginning, &running, &rested, &mut self.hindrances);
             ranked.extend(begun.map(|operation| (Rank::Begin, operation)));
         }
+        ranked.extend(view.pins_of_the_past().map(|operation| (Rank::End, operation)));
         ranked.extend(advising::operations(&view, &self.memory).into_iter().map(|operation| (Rank::Advise, operation)));
         ranked.sort_by_key(|(rank, _)| *rank);
         let (mut held, mut begun) = (false, false);
@@ -133,11 +160,12 @@ impl Planner {
 fn plans(
     view: &View<'_>,
     running: &Running<'_>,
+    busy: &BTreeSet<PlanKey>,
     ranked: &mut Vec<(Rank, Operation)>,
     hindrances: &mut BTreeMap<PlanKey, Hindrance>,
 ) -> BTreeSet<PlanKey> {
     let mut rested = BTreeSet::new();
-    for (key, entry) in view.world.table.plans() {
+    for (key, entry) in view.world.table.plans().filter(|(key, _)| !busy.contains(*key)) {
         if view.world.table.is_troubled(key) {
             hindrances.insert(key.clone(), Hindrance::Troubled);
             continue;
@@ -155,7 +183,7 @@ fn plans(
     rested
 }
 
-/// The one migration that begins next: heat before coolness, the hottest key first.
+/// The one migration that begins next: pins before heat, heat before coolness, the hottest key first.
 fn begin(
     view: &View<'_>,
     beginning: &Beginning<'_>,
@@ -163,8 +191,15 @@ fn begin(
     rested: &BTreeSet<PlanKey>,
     hindrances: &mut BTreeMap<PlanKey, Hindrance>,
 ) -> Option<Operation> {
-    let mut begun = None;
+    let mut begun = beginning.pinned(running, rested, hindrances);
     for (key, hot, settings) in view.hottest() {
+        if view.pinned(&key).is_some() {
+            continue;
+        }
+        if view.is_blocked(&key) {
+            hindrances.insert(key, Hindrance::Blocked);
+            continue;
+        }
         let entry = view.world.table.plan(&key);
         if entry.is_some() && !rested.contains(&key) {
             continue;
@@ -200,7 +235,7 @@ fn cool_down(
     running: &Running<'_>,
     rested: &BTreeSet<PlanKey>,
 ) -> Option<Operation> {
-    rested.iter().find_map(|key| {
+    rested.iter().filter(|key| view.pinned(key).is_none() && !view.is_blocked(key)).find_map(|key| {
         let (settings, entry) = (view.settings(key)?, view.world.table.plan(key)?);
         let standing = Standing::of(Some(&entry.record))?;
         let change = beginning.cools(key, settings, &standing)?;

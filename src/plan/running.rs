@@ -81,7 +81,9 @@ impl Running<'_> {
             return None;
         }
         let quiet = self.view.settings(key).map(|settings| settings.quiet)?;
-        let gone = if cools_down(record) {
+        let gone = if let Some(ruled_out) = self.view.ruled_out(key, record) {
+            ruled_out
+        } else if cools_down(record) {
             let fits = !record.migration.to.is_bare() && self.view.fits_in_half(key, record);
             self.view.hot(key).is_some() && !fits
         } else {
@@ -100,10 +102,12 @@ impl Running<'_> {
     fn approval(&self, key: &PlanKey, entry: &PlanEntry) -> Need {
         let view = self.view;
         let Some(settings) = view.settings(key) else { return Need::Wait(Wait::Approval) };
-        let approved = self.approved.contains(key) || settings.mode == Mode::Auto;
+        // A proposal that a pin has let stand is the pin's own next step.
+        let pinned = view.pinned(key).is_some() && settings.mode != Mode::Observe;
+        let approved = self.approved.contains(key) || settings.mode == Mode::Auto || pinned;
         let cools = cools_down(&entry.record);
         let splits_more = entry.record.read == [Layout::BARE];
-        let may_begin = view.world.condition.is_settled()
+        let may_begin = (view.world.condition.is_settled() || pinned)
             && !view.budget.freeze
             && view.over_budget(Mode::Auto, splits_more, cools).is_none();
         if !approved || !may_begin {

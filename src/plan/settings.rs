@@ -49,6 +49,15 @@ pub struct PlanSettings {
     pub block: Vec<Vec<u8>>,
 }
 
+impl PlanSettings {
+    /// True when the lists keep a key as it is: it is among those that are never split, or not among those that may be.
+    #[must_use]
+    pub fn is_listed(&self, key: &[u8]) -> bool {
+        let among = |list: &[Vec<u8>]| list.iter().any(|one| one == key);
+        among(&self.block) || !self.allow.is_empty() && !among(&self.allow)
+    }
+}
+
 /// Limits over all keyspaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetSettings {

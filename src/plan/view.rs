@@ -79,6 +79,11 @@ impl<'a> View<'a> {
         self.keyspaces.iter().position(|settings| settings.keyspace == keyspace)
     }
 
+    /// The names of all keyspaces, for a message.
+    pub(super) fn keyspace_names(&self) -> String {
+        self.keyspaces.iter().map(|settings| settings.keyspace.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
     /// The settings of a key's keyspace; none when it is no longer configured.
     pub(super) fn settings(&self, key: &PlanKey) -> Option<&'a PlanSettings> {
         self.number(&key.keyspace).and_then(|number| self.keyspaces.get(number))
@@ -112,15 +117,12 @@ impl<'a> View<'a> {
         hot
     }
 
-    /// The load of the known shards of a keyspace.
-    pub(super) fn shards(&self, hot: &HotKey) -> &'a [ShardLoad] {
-        self.world.shards.get(hot.keyspace).map_or(&[], Vec::as_slice)
-    }
-
-    /// The declared mapper of a hot key's keyspace, unless events are elsewhere than it says.
-    pub(super) fn mapper(&self, hot: &HotKey) -> Option<&'a Mapper> {
-        let refuted = self.world.mappers.get(hot.keyspace) == Some(&MapperTrust::Refuted);
-        self.keyspaces.get(hot.keyspace)?.mapper.as_ref().filter(|_| !refuted)
+    /// The store of a key's keyspace: its declared mapper, unless events are elsewhere than it says, and the load of its known shards.
+    pub(super) fn store(&self, key: &PlanKey) -> (Option<&'a Mapper>, &'a [ShardLoad]) {
+        let Some(number) = self.number(&key.keyspace) else { return (None, &[]) };
+        let refuted = self.world.mappers.get(number) == Some(&MapperTrust::Refuted);
+        let mapper = self.keyspaces.get(number).and_then(|settings| settings.mapper.as_ref()).filter(|_| !refuted);
+        (mapper, self.world.shards.get(number).map_or(&[], Vec::as_slice))
     }
 
     /// True when the hot key's load, with headroom, would fit in half of the buckets that its writes go to, with room to spare.

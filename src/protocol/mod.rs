@@ -12,6 +12,7 @@ mod heartbeat;
 mod layout;
 mod log_record;
 mod plan_record;
+mod policy;
 mod record_key;
 mod refusal;
 #[cfg(feature = "schema")]
@@ -32,6 +33,7 @@ pub use plan_record::{
     BUCKET_HASH, BUCKET_KEY, BucketField, Delete, Evidence, History, InvalidKeyField, KeyField, MAX_BUCKET_KEY_BYTES,
     MAX_READ_LAYOUTS, MAX_VALUE_BYTES, MigrationField, Outcome, PlanRecord, Prediction, SCHEMA, State, Writes,
 };
+pub use policy::{MAX_REASON_CHARS, Pin, Policy};
 pub use record_key::{
     AckTopicKey, InvalidRecordKey, MAX_KEYSPACE_NAME_BYTES, MAX_ROUTER_ID_BYTES, PlanKey, PlanTopicKey,
     is_keyspace_name, is_router_id,
@@ -39,6 +41,6 @@ pub use record_key::{
 pub use refusal::{IgnoredRecord, RefusedRecord};
 pub use table::{
     AdviceEntry, Applied, HeartbeatEntry, MAX_OTHERS, MAX_PLANS, MAX_TROUBLED, OtherEntry, PlanEntry, PlanTable,
-    Shadow, Unreadable,
+    PolicyEntry, Shadow, Unreadable,
 };
 pub use version::{InvalidNonce, Nonce, Version};

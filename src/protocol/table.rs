@@ -14,6 +14,7 @@ use super::headers::{MAX_VERSION_NUMBER, RecordHeaders};
 use super::heartbeat::Heartbeat;
 use super::log_record::LogRecord;
 use super::plan_record::{MAX_VALUE_BYTES, PlanRecord, State};
+use super::policy::Policy;
 use super::record_key::{PlanKey, PlanTopicKey};
 use super::refusal::{IgnoredRecord, RefusedRecord};
 use super::version::{Nonce, Version};
@@ -21,7 +22,7 @@ use crate::units::{EventTime, Offset};
 
 /// The most plans of a table.
 pub const MAX_PLANS: usize = 10_000;
-/// The most advice records of a table, and the most of other kinds.
+/// The most advice records of a table, the most policies, and the most of other kinds.
 pub const MAX_OTHERS: usize = 10_000;
 /// The most keys that are remembered as shadowed, as unreadable and as voided.
 pub const MAX_TROUBLED: usize = 10_000;
@@ -33,6 +34,7 @@ pub struct PlanTable {
     last: Version,
     plans: BTreeMap<PlanKey, Arc<PlanEntry>>,
     advice: BTreeMap<PlanKey, Arc<AdviceEntry>>,
+    policies: BTreeMap<PlanKey, Arc<PolicyEntry>>,
     others: BTreeMap<PlanTopicKey, OtherEntry>,
     heartbeat: Option<HeartbeatEntry>,
     digest: Digest,
@@ -68,7 +70,18 @@ pub struct AdviceEntry {
     pub value: Vec<u8>,
 }
 
-/// An accepted record that this version keeps as bytes: policies and advice on shards.
+/// An accepted policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyEntry {
+    /// Its version.
+    pub version: Version,
+    /// The record.
+    pub policy: Policy,
+    /// The record's value as it was read.
+    pub value: Vec<u8>,
+}
+
+/// An accepted record that this version keeps as bytes: advice on shards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherEntry {
     /// Its version.
@@ -146,7 +159,21 @@ pub enum Applied {
         /// Version of the tombstone.
         version: Version,
     },
-    /// A record of a kind that is kept as bytes was accepted: a policy, or advice on a shard.
+    /// A policy came or changed.
+    Policy {
+        /// Whose.
+        key: PlanKey,
+        /// As it is now.
+        entry: Arc<PolicyEntry>,
+    },
+    /// A policy was taken back.
+    PolicyRemoved {
+        /// Whose.
+        key: PlanKey,
+        /// Version of the tombstone.
+        version: Version,
+    },
+    /// A record of a kind that is kept as bytes was accepted: advice on a shard.
     Other {
         /// Its key.
         key: PlanTopicKey,
@@ -249,7 +276,8 @@ impl PlanTable {
         let applied = match key {
             PlanTopicKey::Plan(plan) => self.plan_record(plan, version, record)?,
             PlanTopicKey::Advice(subject) => self.advice_record(subject, version, record)?,
-            PlanTopicKey::ShardAdvice(_) | PlanTopicKey::Policy(_) => self.other_record(key, version, record)?,
+            PlanTopicKey::Policy(subject) => self.policy_record(subject, version, record)?,
+            PlanTopicKey::ShardAdvice(_) => self.other_record(key, version, record)?,
             PlanTopicKey::Heartbeat => self.heartbeat_record(version, record)?,
             PlanTopicKey::Claim { epoch, nonce } => return Ok(self.claim(*epoch, *nonce, record)),
         };
@@ -294,6 +322,20 @@ impl PlanTable {
         let entry = Arc::new(AdviceEntry { version, advice, value: value.clone() });
         self.advice.insert(key.clone(), Arc::clone(&entry));
         Ok(Applied::Advice { key: key.clone(), entry })
+    }
+
+    fn policy_record(&mut self, key: &PlanKey, version: Version, record: &LogRecord) -> Result<Applied, RefusedRecord> {
+        let Some(value) = &record.value else {
+            self.policies.remove(key);
+            return Ok(Applied::PolicyRemoved { key: key.clone(), version });
+        };
+        let policy = Policy::decode(key, value)?;
+        if self.policies.len() >= MAX_OTHERS && !self.policies.contains_key(key) {
+            return Err(RefusedRecord::TooMany(MAX_OTHERS));
+        }
+        let entry = Arc::new(PolicyEntry { version, policy, value: value.clone() });
+        self.policies.insert(key.clone(), Arc::clone(&entry));
+        Ok(Applied::Policy { key: key.clone(), entry })
     }
 
     fn other_record(
@@ -374,6 +416,7 @@ impl PlanTable {
         match key {
             PlanTopicKey::Plan(key) => self.plans.contains_key(key),
             PlanTopicKey::Advice(key) => self.advice.contains_key(key),
+            PlanTopicKey::Policy(key) => self.policies.contains_key(key),
             other => self.others.contains_key(other),
         }
     }
@@ -407,7 +450,18 @@ impl PlanTable {
         self.advice.iter()
     }
 
-    /// A record that is kept as bytes: a policy, or advice on a shard.
+    /// What an operator has set for a key.
+    #[must_use]
+    pub fn policy(&self, key: &PlanKey) -> Option<&PolicyEntry> {
+        self.policies.get(key).map(Arc::as_ref)
+    }
+
+    /// All policies, in the order of keyspace and key.
+    pub fn policies(&self) -> impl ExactSizeIterator<Item = (&PlanKey, &Arc<PolicyEntry>)> {
+        self.policies.iter()
+    }
+
+    /// A record that is kept as bytes: advice on a shard.
     #[must_use]
     pub fn other(&self, key: &PlanTopicKey) -> Option<&OtherEntry> {
         self.others.get(key)
@@ -482,6 +536,7 @@ impl PlanTable {
                 }
             }),
             PlanTopicKey::Advice(key) => self.advice.get(key).map(|entry| entry.value.clone()),
+            PlanTopicKey::Policy(key) => self.policies.get(key).map(|entry| entry.value.clone()),
             other => self.others.get(other).map(|entry| entry.value.clone()),
         }
     }

@@ -53,6 +53,8 @@ impl Table {
             }
             Applied::Advice { .. }
             | Applied::AdviceRemoved { .. }
+            | Applied::Policy { .. }
+            | Applied::PolicyRemoved { .. }
             | Applied::Other { .. }
             | Applied::Claim { .. }
             | Applied::Refused { .. }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::{Condition, HotKey, KeyspaceSettings, ShardLoad};
 use crate::plan::{MapperTrust, Planned};
+use crate::protocol::PolicyEntry;
 use crate::telemetry::{ControlView, PlanView, RouterView};
 use crate::units::{Offset, Partition};
 
@@ -43,6 +44,8 @@ pub(super) struct Led {
     pub(super) routers: Vec<RouterView>,
     /// Plans on the topic with the index of their keyspace.
     pub(super) plans: Vec<(usize, PlanView)>,
+    /// Pins and blocks with the index of their keyspace.
+    pub(super) policies: Vec<(usize, Arc<PolicyEntry>)>,
     /// Keys with a plan, by keyspace: they are never evicted from the candidates.
     pub(super) planned: Vec<Vec<Arc<[u8]>>>,
     /// What these plans say of requests, by keyspace.

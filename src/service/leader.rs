@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::clerk::{Clerk, Standing};
 use super::clock::Clock;
 use super::exchange::{Exchange, Led};
 use super::stop::Stop;
 use super::topic_check::TopicFaults;
 use crate::control::{Draft, LeaderGroup, Ownership, Published, Publisher, Purpose, about, control_kind};
-use crate::observe::{Answer, Command, Orders, Readiness};
+use crate::observe::Readiness;
 use crate::plan::{Operation, Planned, Planner, World};
-use crate::protocol::{AckApplied, AckTable, Applied, PlanKey, PlanTable, PlanTopicKey, State, Version};
+use crate::protocol::{AckApplied, AckTable, Applied, PlanKey, PlanTable, PlanTopicKey, PolicyEntry, State, Version};
 use crate::router::{FollowError, TopicFollower};
 use crate::telemetry::{ControlView, Events, KafkaErrorClass, Latch, MAX_LOG_CHARS, PlanView, RouterView, escape};
 use crate::units::{EventTime, Span};
@@ -45,7 +46,7 @@ pub(super) struct LeaderParts {
     pub(super) events: Arc<Events>,
     pub(super) readiness: Arc<Readiness>,
     pub(super) exchange: Arc<Exchange>,
-    pub(super) orders: Orders,
+    pub(super) clerk: Clerk,
 }
 
 /// How the leader's loop ended.
@@ -144,27 +145,14 @@ impl Leader {
         }
     }
 
-    /// Answers what people tell the leader.
+    /// Answers what people ask and tell the leader.
     fn take_orders(&mut self) {
-        while let Some(order) = self.parts.orders.poll() {
-            let answer = if self.led_epoch.is_some() { self.carry_out(&order.command) } else { Answer::NotLeading };
+        let now = self.parts.clock.now();
+        let standing = Standing { leads: self.led_epoch.is_some(), contradicted: self.contradicted };
+        let LeaderParts { clerk, planner, events, .. } = &mut self.parts;
+        clerk.answer(standing, planner, &self.table, &self.acks);
+        if clerk.carry_out(standing, planner, events, now) {
             self.decide_at = Span::ZERO;
-            order.answer(answer);
-        }
-    }
-
-    fn carry_out(&mut self, command: &Command) -> Answer {
-        match command {
-            Command::Approve(key) if self.parts.planner.approve(key) => {
-                self.parts.events.approved(&key.keyspace, &key.key);
-                Answer::Done
-            }
-            Command::Approve(_) => Answer::NothingProposed,
-            Command::Freeze(frozen) => {
-                self.parts.planner.set_freeze(*frozen);
-                self.parts.events.frozen(*frozen);
-                Answer::Done
-            }
         }
     }
 
@@ -296,6 +284,8 @@ impl Leader {
         if leading != self.led_epoch {
             self.parts.events.leader(leading.is_some(), leading.unwrap_or(self.table.highest_epoch()));
             self.led_epoch = leading;
+            // What was wanted under another epoch must not come true when nobody thinks of it any more.
+            self.parts.clerk.forget(&mut self.parts.planner);
             self.heartbeat_at = Span::ZERO;
             self.decide_at = Span::ZERO;
         }
@@ -462,6 +452,7 @@ impl Leader {
             },
             routers: Vec::new(),
             plans: Vec::new(),
+            policies: self.policies(&index),
             planned: vec![Vec::new(); self.parts.keyspaces.len()],
             in_force: vec![Vec::new(); self.parts.keyspaces.len()],
             plans_known: self.plans_known,
@@ -488,6 +479,13 @@ impl Leader {
             })
             .collect();
         self.parts.exchange.put_led(led);
+    }
+
+    fn policies(&self, index: &BTreeMap<&str, usize>) -> Vec<(usize, Arc<PolicyEntry>)> {
+        let known = |(key, entry): (&PlanKey, &Arc<PolicyEntry>)| {
+            index.get(key.keyspace.as_str()).map(|keyspace| (*keyspace, Arc::clone(entry)))
+        };
+        self.table.policies().filter_map(known).collect()
     }
 
     /// The end: no new heat is taken. What is wanted now is published, one record after the other, within the grace time; what
@@ -548,6 +546,8 @@ fn draft_of(operation: Operation) -> Draft {
         Operation::Remove(key) => (PlanTopicKey::Plan(key), None),
         Operation::Advise(advice) => (PlanTopicKey::Advice(advice.plan_key()), Some(advice.encode())),
         Operation::Unadvise(key) => (PlanTopicKey::Advice(key), None),
+        Operation::SetPolicy(policy) => (PlanTopicKey::Policy(policy.plan_key()), Some(policy.encode())),
+        Operation::RemovePolicy(key) => (PlanTopicKey::Policy(key), None),
     };
     Draft { key, value, purpose: Purpose::Decision }
 }

@@ -1,6 +1,7 @@
 //! The clock, the two loops, start and stop.
 
 mod batch;
+mod clerk;
 mod clock;
 mod driver;
 mod exchange;

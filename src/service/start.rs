@@ -7,6 +7,7 @@ use std::thread;
 
 use rdkafka::error::KafkaError;
 
+use super::clerk::Clerk;
 use super::clock::Clock;
 use super::driver::{Driver, DriverEnd, DriverParts};
 use super::exchange::{Exchange, NewRules};
@@ -17,7 +18,9 @@ use crate::config::{KeyLabel, Settings, Start};
 use crate::control::{LeaderGroup, Publisher};
 use crate::engine::Engine;
 use crate::input::Decoder;
-use crate::observe::{Desk, HttpServer, HttpSettings, InvalidToken, Orders, Readiness, ServeError, Token, commands};
+use crate::observe::{
+    Asked, Desk, HttpServer, HttpSettings, InvalidToken, Orders, Readiness, ServeError, Token, commands, questions,
+};
 use crate::plan::Planner;
 use crate::protocol::{MAX_SOURCE_BYTES, Nonce};
 use crate::router::TopicFollower;
@@ -106,10 +109,12 @@ impl Service {
         let telemetry = Arc::new(Telemetry::new(telemetry_settings(settings)));
         let readiness = Arc::new(Readiness::new());
         let (give, orders) = commands();
+        let (ask, asked) = questions();
         let http = match listen {
             Some(addr) => {
                 let mut http = HttpSettings::new(addr);
                 http.desk = token(settings)?.map(|token| Desk { token, commands: give });
+                http.questions = Some(ask);
                 http.allowed_hosts.clone_from(&settings.observe.allowed_hosts);
                 Some(HttpServer::start(http, Arc::clone(&telemetry), Arc::clone(&readiness))?)
             }
@@ -123,7 +128,7 @@ impl Service {
             exchange: Arc::new(Exchange::new(settings.engine.keyspaces.len(), hash_of(settings))),
         };
         let driver = Driver::new(driver_parts(settings, &shared)?);
-        let leader = Leader::new(leader_parts(settings, &shared, orders)?);
+        let leader = Leader::new(leader_parts(settings, &shared, orders, asked)?);
         let driver = spawn("driver", stop.clone(), move || driver.run())?;
         let leader = spawn("leader", stop.clone(), move || leader.run())?;
         let Shared { events, exchange, .. } = shared;
@@ -312,7 +317,7 @@ fn driver_parts(settings: &Settings, shared: &Shared) -> Result<DriverParts, Sta
     })
 }
 
-fn leader_parts(settings: &Settings, shared: &Shared, orders: Orders) -> Result<LeaderParts, StartError> {
+fn leader_parts(settings: &Settings, shared: &Shared, orders: Orders, asked: Asked) -> Result<LeaderParts, StartError> {
     let consumer = settings.kafka.control_consumer_config()?;
     let mut member = consumer.clone();
     member.set("session.timeout.ms", settings.service.session_timeout.as_millis().to_string());
@@ -336,7 +341,7 @@ fn leader_parts(settings: &Settings, shared: &Shared, orders: Orders) -> Result<
         events: Arc::clone(&shared.events),
         readiness: Arc::clone(&shared.readiness),
         exchange: Arc::clone(&shared.exchange),
-        orders,
+        clerk: Clerk::new(orders, asked),
     })
 }
 

@@ -1,5 +1,7 @@
 //! The view that gauges and the API are made from.
 
+use std::sync::Arc;
+
 use super::exchange::{Heat, Led};
 use crate::engine::Engine;
 use crate::plan::MapperCheck;
@@ -48,6 +50,9 @@ fn keyspace_view(engine: &Engine, index: usize, name: &str, heat: &Heat, led: &L
     }
     for (_, plan) in led.plans.iter().filter(|(keyspace, _)| *keyspace == index) {
         view.add_plan(plan.clone());
+    }
+    for (_, policy) in led.policies.iter().filter(|(keyspace, _)| *keyspace == index) {
+        view.add_policy(Arc::clone(policy));
     }
     view
 }

@@ -272,6 +272,12 @@ impl Events {
         info!(keyspace, key, "the proposal was approved by command");
     }
 
+    /// What somebody said of a key is on the plan topic.
+    pub fn told(&self, keyspace: &str, key: &[u8], effect: &'static str) {
+        let key = self.key_text(key);
+        info!(keyspace, key, effect, "a key was pinned, blocked, withdrawn or let go by command");
+    }
+
     /// Somebody stopped everything new, or let it begin again.
     pub fn frozen(&self, frozen: bool) {
         let what = if frozen { "nothing new begins until it is ended, or this process" } else { "ended" };

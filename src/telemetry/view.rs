@@ -9,7 +9,7 @@ use crate::engine::{
     WindowStatus,
 };
 use crate::plan::{MapperCheck, MapperTrust};
-use crate::protocol::{Layout, PlanRecord, State, Version};
+use crate::protocol::{Layout, PlanRecord, PolicyEntry, State, Version};
 use crate::units::{Estimate, EventTime, Offset, Partition, Rate, Share, Span};
 
 /// The most keys of a keyspace that a view lists, the hottest first; all are counted.
@@ -105,6 +105,10 @@ pub struct KeyspaceView {
     pub plans_by_state: [usize; State::ALL.len()],
     /// Plans, cut; fill by [`KeyspaceView::add_plan`].
     pub plans: Vec<PlanView>,
+    /// Keys that are pinned or blocked, in all.
+    pub ruled_keys: usize,
+    /// What operators have set for them, cut; fill by [`KeyspaceView::add_policy`].
+    pub policies: Vec<Arc<PolicyEntry>>,
 }
 
 /// A declared shard mapper, held against where events were served.
@@ -384,6 +388,8 @@ impl KeyspaceView {
             memory_bytes: 0,
             plans_by_state: [0; State::ALL.len()],
             plans: Vec::new(),
+            ruled_keys: 0,
+            policies: Vec::new(),
         }
     }
 
@@ -453,6 +459,14 @@ impl KeyspaceView {
         }
         if self.plans.len() < MAX_LISTED_PLANS {
             self.plans.push(plan);
+        }
+    }
+
+    /// Counts one pin or block and lists it while there is room.
+    pub fn add_policy(&mut self, policy: Arc<PolicyEntry>) {
+        self.ruled_keys += 1;
+        if self.policies.len() < MAX_LISTED_PLANS {
+            self.policies.push(policy);
         }
     }
 }

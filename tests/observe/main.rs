@@ -10,3 +10,4 @@ mod limits;
 mod metrics;
 mod orders;
 mod pages;
+mod show;

@@ -3,8 +3,10 @@
 use std::thread;
 
 use keyheat::observe::{Answer, Command, Desk, Orders, Token, commands};
-use keyheat::protocol::PlanKey;
+use keyheat::plan::{Disobeyed, Effect, Wish, Word};
+use keyheat::protocol::{PlanKey, State};
 use keyheat::telemetry::Metric;
+use keyheat::units::EventTime;
 
 use crate::client::{Site, site};
 
@@ -32,7 +34,7 @@ fn carry_out(mut orders: Orders, number: usize, answer: Answer) -> thread::JoinH
             match orders.poll() {
                 Some(order) => {
                     done.push(order.command.clone());
-                    order.answer(answer);
+                    order.answer(answer.clone());
                 }
                 None => thread::yield_now(),
             }
@@ -106,4 +108,80 @@ fn a_command_that_cannot_be_carried_out_says_why() {
     let (site, orders) = desk();
     drop(orders);
     assert_eq!(post(&site, "/v1/plans/approve", &allowed(), body).0, 503);
+}
+
+#[test]
+fn words_on_keys_reach_the_leader_and_say_what_they_did() {
+    let (site, orders) = desk();
+    let bodies = [
+        ("pin", r#"{"keyspace":"customer","key":"c42","buckets":8,"from":"2026-11-27T01:00:00+01:00","until":null}"#),
+        ("unpin", r#"{"keyspace":"customer","key_b64":"/w=="}"#),
+        ("block", r#"{"keyspace":"customer","key":"c42","reason":"one tenant, one shard"}"#),
+        ("unblock", r#"{"keyspace":"customer","key":"c42"}"#),
+        ("withdraw", r#"{"keyspace":"customer","key":"c42"}"#),
+        ("withdraw", r#"{"keyspace":"customer","key":"c42","block":true}"#),
+    ];
+    let leader = carry_out(orders, bodies.len(), Answer::Told(Effect::TurnedRound));
+    for (action, body) in bodies {
+        let done = post(&site, &format!("/v1/plans/{action}"), &allowed(), body);
+        assert_eq!(done, (200, r#"{"done":true,"effect":"turned_round"}"#.to_owned()), "{action}");
+    }
+    let from = EventTime::from_millis(1_795_737_600_000).unwrap();
+    assert_eq!(from.to_rfc3339(), "2026-11-27T00:00:00.000Z");
+    let word = |key: &[u8], wish, reason: Option<&str>| {
+        Command::Tell(Word { key: PlanKey::new("customer", key), wish, reason: reason.map(str::to_owned) })
+    };
+    let expected = [
+        word(b"c42", Wish::Pin { buckets: 8, from: Some(from), until: None }, None),
+        word(&[0xff], Wish::Unpin, None),
+        word(b"c42", Wish::Block, Some("one tenant, one shard")),
+        word(b"c42", Wish::Unblock, None),
+        word(b"c42", Wish::Withdraw { block: false }, None),
+        word(b"c42", Wish::Withdraw { block: true }, None),
+    ];
+    assert_eq!(leader.join().unwrap(), expected);
+}
+
+/// A slip in a name must not make a pin without an end.
+#[test]
+fn a_word_with_a_slip_in_it_is_not_heard() {
+    let (site, mut orders) = desk();
+    let key = r#""keyspace":"customer","key":"c42""#;
+    for (action, rest, word) in [
+        ("pin", r#","buckets":8,"untill":"2026-11-27T00:00:00Z""#, "untill"),
+        ("pin", r#","buckets":8,"until":"2026-11-27""#, "RFC 3339"),
+        ("pin", r#","buckets":8,"until":"2026-11-27T00:00:00""#, "RFC 3339"),
+        ("pin", r#","buckets":-8"#, "u32"),
+        ("pin", "", "buckets"),
+        ("unpin", r#","buckets":8"#, "buckets"),
+        ("withdraw", r#","blok":true"#, "blok"),
+        ("withdraw", r#","block":"yes""#, "boolean"),
+        ("approve", r#","all":true"#, "all"),
+    ] {
+        let (status, text) = post(&site, &format!("/v1/plans/{action}"), &allowed(), &format!("{{{key}{rest}}}"));
+        assert_eq!(status, 400, "{action} {rest}: {text}");
+        assert!(text.contains(word), "{action} {rest}: {text}");
+    }
+    assert!(orders.poll().is_none());
+    let no_token = "content-type: application/json\r\n";
+    assert_eq!(post(&site, "/v1/plans/block", no_token, &format!("{{{key}}}")).0, 401);
+}
+
+#[test]
+fn a_word_that_is_not_obeyed_says_why() {
+    let body = r#"{"keyspace":"customer","key":"c42"}"#;
+    for (disobeyed, status, word) in [
+        (Disobeyed::Buckets(3), 400, "power of two"),
+        (Disobeyed::NotPinned, 404, "not pinned"),
+        (Disobeyed::GoesForward(State::Dual), 409, "goes forward"),
+        (Disobeyed::Frozen, 409, "unfreeze"),
+        (Disobeyed::TooMany, 503, "try again"),
+    ] {
+        let (site, orders) = desk();
+        let leader = carry_out(orders, 1, Answer::Disobeyed(disobeyed));
+        let (told, text) = post(&site, "/v1/plans/unpin", &allowed(), body);
+        assert_eq!(told, status, "{text}");
+        assert!(text.contains(word), "{text}");
+        leader.join().unwrap();
+    }
 }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use keyheat::engine::{
     BUCKET_COUNTERS, Completeness, Condition, HotKey, KeyProfile, Operations, Reason, RuleKind, ShardLoad,
 };
-use keyheat::plan::{BudgetSettings, MapperTrust, Mode, Operation, PlanSettings, Planner, ProtocolSettings, World};
+use keyheat::plan::{
+    BudgetSettings, Disobeyed, Effect, MapperTrust, Mode, Operation, PlanSettings, Planner, ProtocolSettings, Wish,
+    Word, World,
+};
 use keyheat::protocol::{
     AckTable, AckTopicKey, Applied, BackfillReport, Claim, History, KeyField, LogRecord, Nonce, PlanKey, PlanRecord,
     PlanTable, PlanTopicKey, RecordHeaders, RecordKind, RefusedKey, RefusedRecord, RetiredReport, RouterAck, SCHEMA,
@@ -200,6 +203,10 @@ impl Sim {
                 (PlanTopicKey::Advice(advice.plan_key()), Some(advice.encode()), RecordKind::Advice)
             }
             Operation::Unadvise(key) => (PlanTopicKey::Advice(key.clone()), None, RecordKind::AdviceRemoved),
+            Operation::SetPolicy(policy) => {
+                (PlanTopicKey::Policy(policy.plan_key()), Some(policy.encode()), RecordKind::Policy)
+            }
+            Operation::RemovePolicy(key) => (PlanTopicKey::Policy(key.clone()), None, RecordKind::PolicyRemoved),
         };
         self.append(&key, version, value, kind);
     }
@@ -219,6 +226,29 @@ impl Sim {
             config_hash: "5b1c00000000d2a7",
         };
         self.planner.decide(&world, self.now)
+    }
+
+    /// Tells the planner something of a key; the number asks for the answer.
+    pub(crate) fn say_only(&mut self, key: &str, wish: Wish) -> Result<u64, Disobeyed> {
+        self.planner.tell(Word { key: customer(key), wish, reason: None }, self.now)
+    }
+
+    /// Says something of a key and waits for the answer.
+    pub(crate) fn say(&mut self, key: &str, wish: Wish) -> Result<Effect, Disobeyed> {
+        self.say_of(customer(key), wish, None)
+    }
+
+    /// The same of any key, with a reason.
+    pub(crate) fn say_of(&mut self, key: PlanKey, wish: Wish, reason: Option<String>) -> Result<Effect, Disobeyed> {
+        let number = self.planner.tell(Word { key, wish, reason }, self.now)?;
+        for _ in 0..20 {
+            let sent = self.step();
+            if let Some(answer) = self.planner.answer(number) {
+                return answer;
+            }
+            assert!(sent, "a word that nothing is sent for is answered");
+        }
+        panic!("no answer to a word");
     }
 
     /// Answers the shadowed, else decides and sends the first operation; lets everybody follow. False when there is nothing to send.

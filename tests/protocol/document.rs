@@ -85,6 +85,7 @@ fn fields_of(name: &str) -> Vec<String> {
         "evidence" => part("plan", "Evidence"),
         "prediction" => part("plan", "Prediction"),
         "outcome" => part("plan", "Outcome"),
+        "pin" => part("policy", "Pin"),
         "waiting" => part("router", "WaitingKey"),
         "refusals" => part("router", "RefusedKey"),
         kind => document(kind),
@@ -105,7 +106,7 @@ fn every_field_has_its_row_and_no_other() {
     for document in documents() {
         assert!(described.contains(document.name), "{} has no table", document.name);
     }
-    assert_eq!(tables.len(), 16);
+    assert_eq!(tables.len(), 18);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use keyheat::protocol::{
     AckTopicKey, Action, Advice, BackfillReport, Claim, Delete, Digest, Heartbeat, History, KeyField, Layout,
-    LogRecord, Nonce, Outcome, PlanKey, PlanRecord, PlanTopicKey, RefusedKey, RetiredReport, RouterAck, SCHEMA, State,
-    Version, Writes,
+    LogRecord, Nonce, Outcome, Pin, PlanKey, PlanRecord, PlanTopicKey, Policy, RefusedKey, RetiredReport, RouterAck,
+    SCHEMA, State, Version, Writes,
 };
 use keyheat::units::Offset;
 use serde_json::{Value, json};
@@ -99,6 +99,28 @@ fn advice() -> Advice {
     }
 }
 
+fn pin() -> Policy {
+    let pin = Pin {
+        buckets: 8,
+        from: Some("2026-11-27T00:00:00.000Z".into()),
+        until: Some("2026-11-29T00:00:00.000Z".into()),
+    };
+    Policy {
+        schema: SCHEMA,
+        keyspace: "customer".into(),
+        key: KeyField(b"c42".to_vec()),
+        block: false,
+        pin: Some(pin),
+        decided_at: DECIDED_AT.into(),
+        reason: Some("the sale of November".into()),
+    }
+}
+
+/// A block of a key that is not UTF-8, without a word why.
+fn block() -> Policy {
+    Policy { key: KeyField(b"\xff".to_vec()), block: true, pin: None, reason: None, ..pin() }
+}
+
 fn heartbeat() -> Heartbeat {
     Heartbeat {
         schema: SCHEMA,
@@ -180,6 +202,14 @@ fn records() -> Vec<Golden> {
         on_plan_topic("plan-tombstone", &PlanTopicKey::Plan(customer("c42")), version(3, 19), None),
         on_plan_topic("advice", &PlanTopicKey::Advice(customer("c42")), version(3, 20), Some(advice().encode())),
         on_plan_topic("advice-tombstone", &PlanTopicKey::Advice(customer("c42")), version(3, 21), None),
+        on_plan_topic("policy-pin", &PlanTopicKey::Policy(customer("c42")), version(3, 22), Some(pin().encode())),
+        on_plan_topic(
+            "policy-block",
+            &PlanTopicKey::Policy(PlanKey::new("customer", b"\xff")),
+            version(3, 23),
+            Some(block().encode()),
+        ),
+        on_plan_topic("policy-tombstone", &PlanTopicKey::Policy(customer("c42")), version(3, 24), None),
         on_plan_topic("claim", &claim, version(3, 0), Some(Claim::new("detector-1", DECIDED_AT).encode())),
         on_plan_topic("heartbeat", &PlanTopicKey::Heartbeat, version(3, 42), Some(heartbeat().encode())),
         on_acks_topic(
@@ -276,6 +306,8 @@ fn released_records_read_as_they_were_meant() {
         assert_eq!(raw.parsed_headers(), Ok(headers(&PlanTopicKey::Plan(key), version(3, 18), 0xab, true)), "{name}");
     }
     assert_eq!(Advice::decode(&customer("c42"), &released("advice").1), Ok(advice()));
+    assert_eq!(Policy::decode(&customer("c42"), &released("policy-pin").1), Ok(pin()));
+    assert_eq!(Policy::decode(&PlanKey::new("customer", b"\xff"), &released("policy-block").1), Ok(block()));
     assert_eq!(Heartbeat::decode(&released("heartbeat").1), Ok(heartbeat()));
     assert_eq!(RouterAck::decode("r1", Nonce(0xcd), &released("router").1), Ok(router_ack()));
     assert_eq!(RouterAck::decode("r1", Nonce(0xcd), &released("router-cut").1), Ok(cut_ack()));

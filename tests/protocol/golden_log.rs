@@ -67,7 +67,39 @@ fn records() -> Vec<LogRecord> {
     the_second_term(&mut log);
     what_cannot_be_read(&mut log);
     other_histories(&mut log);
+    policies(&mut log);
     log.0
+}
+
+/// Pins and blocks that can be read and that cannot, and one that is taken back.
+fn policies(log: &mut Log) {
+    let pin = r#"{"schema":1,"keyspace":"customer","key":"c42","block":false,"pin":{"buckets":8,"from":"2026-11-27T00:00:00Z","until":null},"decided_at":"2026-11-20T08:00:00.000Z","reason":"sale"}"#;
+    let changes = [
+        ("", ""),
+        (r#""schema":1"#, r#""schema":2"#),
+        (r#""key":"c42""#, r#""key":"c43""#),
+        (r#""buckets":8"#, r#""buckets":3"#),
+        (r#""buckets":8"#, r#""buckets":512"#),
+        (r#""block":false"#, r#""block":true"#),
+        (r#""block":false,"#, ""),
+        ("27T00:00:00Z", "27"),
+        (r#""until":null"#, r#""until":"2026-11-27T00:00:00.000Z""#),
+        (r#""until":null"#, r#""until":"2026-11-27T00:00:00.001Z""#),
+        (r#","reason":"sale""#, ""),
+    ];
+    let long = format!(r#""reason":"{}""#, "é".repeat(257));
+    let values = changes.into_iter().map(|(from, to)| pin.replacen(from, to, 1));
+    let values = values.chain([pin.replace(r#""reason":"sale""#, &long)]);
+    let mut seq = 100;
+    for value in values {
+        text(log, 2, 9, seq, &PlanTopicKey::Policy(customer("c42")), Some(value.as_bytes()));
+        seq += 1;
+    }
+    let block =
+        r#"{"schema":1,"keyspace":"customer","key_b64":"/w==","block":true,"decided_at":"2026-11-20T08:00:00.000Z"}"#;
+    let binary = PlanTopicKey::Policy(PlanKey::new("customer", b"\xff"));
+    text(log, 2, 9, seq, &binary, Some(block.as_bytes()));
+    text(log, 2, 9, seq + 1, &binary, None);
 }
 
 /// Two claims of one epoch; a whole migration with a hold that is turned back; a record that is there twice.
@@ -142,7 +174,7 @@ fn what_cannot_be_read(log: &mut Log) {
     log.0.last_mut().unwrap().log_time = Some(time(3_600_000));
     let with_more = changed("more", r#"{"schema":1,"#, r#"{"schema":1,"later":{"a":[1]},"#);
     log.value(2, 9, next(), "more", Some(with_more));
-    text(log, 2, 9, next(), &PlanTopicKey::Policy(customer("c42")), Some(b"not looked at"));
+    text(log, 2, 9, next(), &PlanTopicKey::ShardAdvice(customer("s2")), Some(b"not looked at"));
     text(log, 2, 9, next(), &PlanTopicKey::ShardAdvice(customer("s3")), None);
     text(log, 2, 9, next(), &PlanTopicKey::Advice(customer("c42")), Some(br#"{"schema":1}"#));
     text(log, 2, 9, next(), &PlanTopicKey::Advice(customer("c42")), None);
@@ -291,9 +323,18 @@ fn every_outcome_is_in_the_log() {
     let seen = |label: &str| outcomes.contains(format!("refused:{label}").as_str());
     let missing: Vec<_> = keyheat::protocol::RefusedRecord::LABELS.into_iter().filter(|label| !seen(label)).collect();
     assert_eq!(missing, ["too_many"], "a log of ten thousand keys is no fixture");
-    for other in
-        ["plan", "plan_removed", "advice_removed", "other", "other_removed", "claim_won", "claim_lost", "ignored"]
-    {
+    for other in [
+        "plan",
+        "plan_removed",
+        "advice_removed",
+        "policy",
+        "policy_removed",
+        "other",
+        "other_removed",
+        "claim_won",
+        "claim_lost",
+        "ignored",
+    ] {
         assert!(outcomes.contains(other), "{other}");
     }
     assert!(outcomes.contains("heartbeat_agrees") && outcomes.contains("heartbeat_differs"));

@@ -94,6 +94,8 @@ fn outcome(applied: &Applied) -> String {
         Applied::Removed { .. } => "plan_removed".to_owned(),
         Applied::Advice { .. } => "advice".to_owned(),
         Applied::AdviceRemoved { .. } => "advice_removed".to_owned(),
+        Applied::Policy { .. } => "policy".to_owned(),
+        Applied::PolicyRemoved { .. } => "policy_removed".to_owned(),
         Applied::Other { removed, .. } => if *removed { "other_removed" } else { "other" }.to_owned(),
         Applied::Claim { won, .. } => if *won { "claim_won" } else { "claim_lost" }.to_owned(),
         Applied::Heartbeat { agrees, .. } => if *agrees { "heartbeat_agrees" } else { "heartbeat_differs" }.to_owned(),

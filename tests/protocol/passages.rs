@@ -7,8 +7,9 @@ use keyheat::config::ControlSettings;
 use keyheat::control::{Accepts, TopicSpec};
 use keyheat::plan::migration::{self, Standing};
 use keyheat::protocol::{
-    Delete, Digest, History, Layout, MAX_ACK_BYTES, MAX_BUCKETS, MAX_LISTED, MAX_PLANS, MAX_READ_LAYOUTS, MAX_REPORTS,
-    MAX_ROUTERS, MAX_SOURCE_BYTES, MAX_VALUE_BYTES, PlanRecord, RecordKind, State, Writes, bucket_hash,
+    Delete, Digest, History, Layout, MAX_ACK_BYTES, MAX_BUCKETS, MAX_LISTED, MAX_OTHERS, MAX_PLANS, MAX_READ_LAYOUTS,
+    MAX_REASON_CHARS, MAX_REPORTS, MAX_ROUTERS, MAX_SOURCE_BYTES, MAX_VALUE_BYTES, PlanRecord, RecordKind, State,
+    Writes, bucket_hash,
 };
 use keyheat::router::{Place, Table, TableSettings, Write};
 use serde_json::Value;
@@ -316,6 +317,8 @@ fn limits() -> String {
         ("bytes of `ce_source`", MAX_SOURCE_BYTES),
         ("keys in `waiting`, and in `refusals`", MAX_LISTED),
         ("plans of a table", MAX_PLANS),
+        ("policies of a table", MAX_OTHERS),
+        ("characters of a policy's `reason`", MAX_REASON_CHARS),
         ("registered routers", MAX_ROUTERS),
         ("reports of each kind", MAX_REPORTS),
     ];

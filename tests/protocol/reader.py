@@ -193,6 +193,11 @@ IS_ADVICE = fields(
     keyspace=is_text, action=word("cache_or_replicate", "limit", "coalesce", "isolate"), reason=is_text, evidence=IS_EVIDENCE,
     decided_at=is_text,
 )
+IS_POLICY = fields(
+    keyspace=is_text, block=lambda v: type(v) is bool,
+    pin_=or_null(fields(buckets=lambda v: is_whole(v, 0, (1 << 32) - 1), from_=or_null(is_text), until_=or_null(is_text))),
+    decided_at=is_text, reason_=or_null(is_text),
+)
 IS_HEARTBEAT = fields(
     newest=IS_VERSION, time=is_text, plans=is_whole, digest=lambda v: is_text(v) and re.fullmatch("[0-9a-f]{16}", v) is not None,
     acks_seen_=or_null(lambda v: is_whole(v, -(1 << 63), (1 << 63) - 1)),
@@ -391,11 +396,32 @@ class Reader:
             if (advice["keyspace"], key) != named:
                 raise Refused("key_mismatch")
             return "advice"
+        if form == "policy":
+            if value is None:
+                return "policy_removed"
+            self.policy(named, parsed(value))
+            return "policy"
         if value is None:
             return "other_removed"
         if len(value) > 4096:
             raise Refused("too_long")
         return "other"
+
+    @staticmethod
+    def policy(named, policy):
+        key, pin = key_of(policy), policy.get("pin")
+        if not IS_POLICY(policy):
+            raise Refused("json")
+        if (policy["keyspace"], key) != named:
+            raise Refused("key_mismatch")
+        if policy["block"] is (pin is not None) or len(policy.get("reason") or "") > 256:
+            raise Refused("shape")
+        if pin is not None:
+            if pin["buckets"] not in [1 << n for n in range(1, 9)]:
+                raise Refused("shape")
+            span = [milliseconds(time) for time in (pin.get("from"), pin.get("until")) if time is not None]
+            if len(span) == 2 and span[1] <= span[0]:
+                raise Refused("shape")
 
 
 # --- section 7: where a request goes ---

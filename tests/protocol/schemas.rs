@@ -8,7 +8,8 @@ use keyheat::config::ControlSettings;
 use keyheat::control::asyncapi;
 use keyheat::protocol::schema::{component, documents};
 use keyheat::protocol::{
-    AckTopicKey, Advice, BackfillReport, Heartbeat, PlanRecord, PlanTopicKey, RefusedRecord, RetiredReport, RouterAck,
+    AckTopicKey, Advice, BackfillReport, Heartbeat, PlanRecord, PlanTopicKey, Policy, RefusedRecord, RetiredReport,
+    RouterAck,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -99,7 +100,7 @@ struct Released {
 }
 
 fn kind_of(key: &[u8]) -> Option<&'static str> {
-    let kinds = ["plan", "advice", "claim", "heartbeat", "router", "backfill", "retired"];
+    let kinds = ["plan", "advice", "policy", "claim", "heartbeat", "router", "backfill", "retired"];
     let form = key.split(|byte| *byte == b'/').next()?;
     kinds.into_iter().find(|kind| kind.as_bytes() == form && !key.starts_with(b"advice/shard/"))
 }
@@ -133,6 +134,7 @@ fn decoded(kind: &str, key: &[u8], value: &Value) -> Option<Result<(), RefusedRe
     match (kind, on_plan_topic, AckTopicKey::parse(key).ok()) {
         ("plan", Some(PlanTopicKey::Plan(key)), _) => Some(PlanRecord::decode(&key, &bytes).map(|_| ())),
         ("advice", Some(PlanTopicKey::Advice(key)), _) => Some(Advice::decode(&key, &bytes).map(|_| ())),
+        ("policy", Some(PlanTopicKey::Policy(key)), _) => Some(Policy::decode(&key, &bytes).map(|_| ())),
         ("heartbeat", ..) => Some(Heartbeat::decode(&bytes).map(|_| ())),
         (_, _, Some(AckTopicKey::Router { id, nonce })) => Some(RouterAck::decode(&id, nonce, &bytes).map(|_| ())),
         (_, _, Some(AckTopicKey::Backfill { key, layout })) => {
@@ -168,7 +170,7 @@ fn released_values_are_judged_alike() {
         compare(&validator, kind, &key, &value).unwrap();
         *judged.entry((kind, validator.is_valid(&value))).or_insert(0) += 1;
     }
-    for kind in ["plan", "advice", "claim", "heartbeat", "router", "backfill", "retired"] {
+    for kind in ["plan", "advice", "policy", "claim", "heartbeat", "router", "backfill", "retired"] {
         assert!(judged.contains_key(&(kind, true)), "no valid {kind} was judged");
     }
     assert!(judged[&("plan", false)] >= 6, "{judged:?}");
@@ -196,7 +198,7 @@ proptest! {
 thread_local! {
     /// Read once: four thousand cases need the same.
     static CASES: (Vec<Released>, Vec<(&'static str, Validator)>) = {
-        let kinds = ["plan", "advice", "claim", "heartbeat", "router", "backfill", "retired"];
+        let kinds = ["plan", "advice", "policy", "claim", "heartbeat", "router", "backfill", "retired"];
         let whole = released().into_iter().filter(|one| one.value.as_object().is_some_and(|fields| fields.len() > 1));
         (whole.collect(), kinds.map(|kind| (kind, validator(kind))).into())
     };

@@ -8,12 +8,12 @@ use serde::Serialize;
 use crate::engine::{Change, NotApplicable, RuleStatus, ShardCause, ShardProfile, Splittable};
 use crate::input::Refusal;
 use crate::observe::readiness::{LatchReport, Readiness};
-use crate::protocol::{Layout, State};
+use crate::protocol::{Layout, Pin, Policy, State};
 use crate::telemetry::{
     EngineCut, HotKeyView, KeyDisplay, KeyText, KeyspaceView, MAX_LABEL_CHARS, MapperView, Metric, PlanView,
     RouterView, ShardView, Telemetry, View, WindowView, escape,
 };
-use crate::units::{Estimate, Rate, Share, ShareBounds};
+use crate::units::{Estimate, EventTime, Rate, Share, ShareBounds};
 
 /// The value as JSON in which no character can move a terminal's cursor or turn text round: what JSON may leave as it
 /// is (DEL, C1 controls, bidirectional, invisible and combining characters) is escaped as well.
@@ -465,6 +465,22 @@ pub(super) struct Plans {
     keyspace: String,
     total: usize,
     plans: Vec<PlanRow>,
+    /// Keys that are pinned or blocked, in all.
+    ruled: usize,
+    policies: Vec<PolicyRow>,
+}
+
+/// A pin or a block.
+#[derive(Serialize)]
+struct PolicyRow {
+    #[serde(flatten)]
+    key: KeyText,
+    block: bool,
+    pin: Option<Pin>,
+    /// `ahead`, `in_force` or `past`.
+    stands: &'static str,
+    decided_at: String,
+    reason: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -482,8 +498,8 @@ struct PlanRow {
     waiting_for: usize,
 }
 
-/// Plans of a keyspace, the first `limit`.
-pub(super) fn plans(view: &KeyspaceView, limit: usize, display: KeyDisplay) -> Plans {
+/// Plans, pins and blocks of a keyspace, the first `limit` of each.
+pub(super) fn plans(view: &KeyspaceView, limit: usize, display: KeyDisplay, now: Option<EventTime>) -> Plans {
     let row = |plan: &PlanView| PlanRow {
         key: display.json(&plan.key),
         epoch: plan.version.epoch,
@@ -500,6 +516,28 @@ pub(super) fn plans(view: &KeyspaceView, limit: usize, display: KeyDisplay) -> P
         keyspace: view.name.clone(),
         total: view.plans_by_state.iter().sum(),
         plans: view.plans.iter().take(limit).map(row).collect(),
+        ruled: view.ruled_keys,
+        policies: view.policies.iter().take(limit).map(|entry| policy_row(&entry.policy, display, now)).collect(),
+    }
+}
+
+fn policy_row(policy: &Policy, display: KeyDisplay, now: Option<EventTime>) -> PolicyRow {
+    PolicyRow {
+        key: display.json(&policy.key.0),
+        block: policy.block,
+        pin: policy.pin.clone(),
+        stands: stands(policy, now),
+        decided_at: policy.decided_at.clone(),
+        reason: policy.reason.clone(),
+    }
+}
+
+/// Whether a policy holds at the view's time.
+pub(super) fn stands(policy: &Policy, now: Option<EventTime>) -> &'static str {
+    match (&policy.pin, now) {
+        (Some(pin), Some(now)) if pin.is_over_at(now) => "past",
+        (Some(pin), Some(now)) if !pin.lasts_at(now) => "ahead",
+        _ => "in_force",
     }
 }
 

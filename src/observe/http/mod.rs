@@ -9,6 +9,7 @@ mod json;
 mod orders;
 mod routes;
 mod serve;
+mod show;
 
 pub use exposition::exposition;
 pub use serve::{HttpLimits, HttpServer, HttpSettings, ServeError, Serving, serve};

@@ -15,10 +15,12 @@ use tower_http::timeout::TimeoutLayer;
 
 use super::guard::AllowedHosts;
 use super::serve::HttpSettings;
-use super::{exposition, json, orders};
+use super::{exposition, json, orders, show};
 use crate::observe::commands::Desk;
 use crate::observe::process;
+use crate::observe::questions::Questions;
 use crate::observe::readiness::Readiness;
+use crate::plan::Wish;
 use crate::telemetry::{HttpRefusal, KeyspaceView, Telemetry, View};
 
 /// What every answer is made from.
@@ -28,6 +30,7 @@ pub(super) struct Sources {
     readiness: Arc<Readiness>,
     hosts: Arc<AllowedHosts>,
     pub(super) desk: Option<Desk>,
+    pub(super) questions: Option<Questions>,
 }
 
 /// Part of a list: `?keyspace=NAME&limit=N`.
@@ -41,7 +44,8 @@ struct Filter {
 /// The whole HTTP side.
 pub(super) fn routes(settings: &HttpSettings, telemetry: Arc<Telemetry>, readiness: Arc<Readiness>) -> Router {
     let hosts = Arc::new(AllowedHosts::new(&settings.allowed_hosts));
-    let sources = Sources { telemetry, readiness, hosts, desk: settings.desk.clone() };
+    let sources =
+        Sources { telemetry, readiness, hosts, desk: settings.desk.clone(), questions: settings.questions.clone() };
     let limits = settings.limits;
     Router::new()
         .route("/", get(index))
@@ -52,7 +56,13 @@ pub(super) fn routes(settings: &HttpSettings, telemetry: Arc<Telemetry>, readine
         .route("/v1/hot-keys", get(hot_keys))
         .route("/v1/shards", get(shards))
         .route("/v1/plans", get(plans))
+        .route("/v1/plans/show", get(show::show))
         .route("/v1/plans/approve", post(orders::approve))
+        .route("/v1/plans/withdraw", post(orders::withdraw))
+        .route("/v1/plans/pin", post(orders::pin))
+        .route("/v1/plans/unpin", post(|sources, headers, body| orders::word(Wish::Unpin, sources, headers, body)))
+        .route("/v1/plans/block", post(|sources, headers, body| orders::word(Wish::Block, sources, headers, body)))
+        .route("/v1/plans/unblock", post(|sources, headers, body| orders::word(Wish::Unblock, sources, headers, body)))
         .route("/v1/freeze", post(orders::freeze))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_that_way)
@@ -95,10 +105,16 @@ const INDEX: &str = "keyheat
 /v1/status    conditions, input, windows, control topic, routers
 /v1/hot-keys  hot and suspect keys, the hottest first   ?keyspace=NAME&limit=N
 /v1/shards    shards, the busiest first                 ?keyspace=NAME&limit=N
-/v1/plans     plans on the control topic                ?keyspace=NAME&limit=N
+/v1/plans     plans, pins and blocks on the control topic   ?keyspace=NAME&limit=N
+/v1/plans/show   everything known of one key            ?keyspace=NAME&key=KEY
 
 With the token of observe.token_file, as authorization: Bearer TOKEN:
 POST /v1/plans/approve  {\"keyspace\":\"NAME\",\"key\":\"KEY\"}   the proposal goes on
+POST /v1/plans/withdraw {\"keyspace\":\"NAME\",\"key\":\"KEY\",\"block\":false}   the split is taken back
+POST /v1/plans/pin      {\"keyspace\":\"NAME\",\"key\":\"KEY\",\"buckets\":N,\"from\":TIME,\"until\":TIME}   split, hot or not
+POST /v1/plans/unpin    {\"keyspace\":\"NAME\",\"key\":\"KEY\"}   the pin holds no more
+POST /v1/plans/block    {\"keyspace\":\"NAME\",\"key\":\"KEY\"}   the key stays as it is
+POST /v1/plans/unblock  {\"keyspace\":\"NAME\",\"key\":\"KEY\"}   the block holds no more
 POST /v1/freeze         {\"frozen\":true}                   nothing new begins; false ends it
 ";
 
@@ -140,7 +156,8 @@ async fn shards(State(sources): State<Sources>, filter: Result<Query<Filter>, Qu
 
 async fn plans(State(sources): State<Sources>, filter: Result<Query<Filter>, QueryRejection>) -> Response {
     let display = sources.telemetry.settings().key_display;
-    list(&sources, filter, |keyspace, limit| json::plans(keyspace, limit, display))
+    let now = sources.telemetry.view().at;
+    list(&sources, filter, |keyspace, limit| json::plans(keyspace, limit, display, now))
 }
 
 /// The part that the filter asks for, of every keyspace or of one.

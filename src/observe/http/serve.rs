@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::routes::routes;
 use crate::observe::commands::Desk;
+use crate::observe::questions::Questions;
 use crate::observe::readiness::Readiness;
 use crate::telemetry::{HttpRefusal, Telemetry};
 
@@ -32,13 +33,15 @@ pub struct HttpSettings {
     pub limits: HttpLimits,
     /// Who may give commands; none: nobody.
     pub desk: Option<Desk>,
+    /// Where questions about one key go; none: they are not answered.
+    pub questions: Option<Questions>,
 }
 
 impl HttpSettings {
     /// Every default, at this address.
     #[must_use]
     pub fn new(listen: SocketAddr) -> Self {
-        Self { listen, allowed_hosts: Vec::new(), limits: HttpLimits::default(), desk: None }
+        Self { listen, allowed_hosts: Vec::new(), limits: HttpLimits::default(), desk: None, questions: None }
     }
 }
 

@@ -6,7 +6,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use super::rules::{plain_numbers, whole_text};
-use crate::protocol::{Advice, BackfillReport, Claim, Heartbeat, PlanRecord, RecordKind, RetiredReport, RouterAck};
+use crate::protocol::{
+    Advice, BackfillReport, Claim, Heartbeat, PlanRecord, Policy, RecordKind, RetiredReport, RouterAck,
+};
 
 /// The schema of one kind of value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Kind {
     }
 }
 
-fn kinds() -> [Kind; 7] {
+fn kinds() -> [Kind; 8] {
     let id = |kind: RecordKind| kind.schema().unwrap_or_default();
     [
         Kind::of::<Advice>("advice", id(RecordKind::Advice)),
@@ -48,6 +50,7 @@ fn kinds() -> [Kind; 7] {
         Kind::of::<Claim>("claim", id(RecordKind::Claim)),
         Kind::of::<Heartbeat>("heartbeat", id(RecordKind::Heartbeat)),
         Kind::of::<PlanRecord>("plan", id(RecordKind::Plan)),
+        Kind::of::<Policy>("policy", id(RecordKind::Policy)),
         Kind::of::<RetiredReport>("retired", "urn:keyheat:schema:retired:1"),
         Kind::of::<RouterAck>("router", "urn:keyheat:schema:router:1"),
     ]
