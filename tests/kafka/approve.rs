@@ -9,10 +9,10 @@ use super::support::process::{PATIENCE, program};
 use super::support::{Kafka, poll_until};
 
 const LOAD: [&str; 10] = ["--rate", "1000/s", "--keys", "500", "--zipf", "0", "--hot", "whale:30%", "--for", "300s"];
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// Whether `keyheat plan` did what it was asked, and what it said.
-fn plan(addr: &str, action: &str, arguments: &[&str]) -> (bool, String) {
+pub(crate) fn plan(addr: &str, action: &str, arguments: &[&str]) -> (bool, String) {
     let url = format!("http://{addr}");
     let mut command = Command::new(program());
     command.args(["plan", action, "--url", &url, "--output", "json"]).args(arguments);
@@ -22,7 +22,7 @@ fn plan(addr: &str, action: &str, arguments: &[&str]) -> (bool, String) {
 }
 
 /// Waits until the plans listed say this.
-fn wait_listed(addr: &str, what: &str) {
+pub(crate) fn wait_listed(addr: &str, what: &str) {
     poll_until(what, PATIENCE, || plan(addr, "list", &["--keyspace", "customer"]).1.contains(what).then_some(()));
 }
 
@@ -104,7 +104,7 @@ fn a_dead_router_holds_a_plan_up_until_it_is_forgotten() {
     wait_listed(&addr, r#""state":"settled""#);
 }
 
-fn tokens_folder() -> std::path::PathBuf {
+pub(crate) fn tokens_folder() -> std::path::PathBuf {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("approve-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder

@@ -13,6 +13,7 @@ mod control_log;
 mod input;
 mod mapper;
 mod path;
+mod pin;
 mod reader;
 mod reload;
 mod stage;
