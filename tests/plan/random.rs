@@ -1,6 +1,6 @@
-//! Any sequence of heat, failures, joins, leaders and lost sight: every record is a legal step, and in the end all can finish.
+//! Any sequence of heat, failures, joins, leaders, operators' words and lost sight: every record is a legal step, and in the end all can finish.
 
-use keyheat::plan::{BudgetSettings, PlanSettings};
+use keyheat::plan::{BudgetSettings, PlanSettings, Wish};
 use keyheat::protocol::{AckTable, History, PlanKey, PlanRecord, PlanTopicKey, State, Version, Writes};
 use keyheat::units::{EventTime, Span};
 use proptest::prelude::*;
@@ -18,6 +18,7 @@ enum Event {
     NewLeader,
     Complete(bool),
     Settled(bool),
+    Say(usize, Wish),
     Pass(u64),
 }
 
@@ -33,11 +34,24 @@ fn event() -> impl Strategy<Value = Event> {
         2 => (router(), prop::sample::subsequence(State::ALL.to_vec(), 0..3)).prop_map(|(router, states)| Event::WaitsIn(router, states)),
         1 => (router(), any::<bool>()).prop_map(|(router, on)| Event::Refuses(router, on)),
         1 => any::<bool>().prop_map(Event::Owner),
+        2 => (key(), wish()).prop_map(|(key, wish)| Event::Say(key, wish)),
         1 => Just(Event::NewLeader),
         1 => any::<bool>().prop_map(Event::Complete),
         1 => any::<bool>().prop_map(Event::Settled),
         8 => prop::sample::select(vec![1_u64, 3, 30, 70, 310, 650]).prop_map(Event::Pass),
     ]
+}
+
+fn wish() -> impl Strategy<Value = Wish> {
+    let pin = prop::sample::select(vec![2, 8, 32]).prop_map(|buckets| Wish::Pin { buckets, from: None, until: None });
+    let plain = prop::sample::select(vec![
+        Wish::Unpin,
+        Wish::Block,
+        Wish::Unblock,
+        Wish::Withdraw { block: false },
+        Wish::Withdraw { block: true },
+    ]);
+    prop_oneof![2 => pin, 5 => plain]
 }
 
 fn happen(sim: &mut Sim, event: &Event) {
@@ -54,6 +68,8 @@ fn happen(sim: &mut Sim, event: &Event) {
         Event::NewLeader => sim.new_leader(),
         Event::Complete(complete) => sim.count_of_ten(if *complete { 10 } else { 8 }),
         Event::Settled(settled) => sim.condition.catching_up = !settled,
+        // What comes of it is told by the records.
+        Event::Say(key, wish) => drop(sim.say_only(KEYS[*key], *wish)),
         Event::Pass(secs) => sim.now = sim.now.saturating_add(Span::from_secs(*secs)),
     }
 }
@@ -96,8 +112,8 @@ fn is_gated(before: &PlanRecord, after: &PlanRecord) -> bool {
 
 struct Checker {
     budget: BudgetSettings,
-    begun: Vec<EventTime>,
-    cooled: Vec<EventTime>,
+    begun: Vec<(PlanKey, EventTime)>,
+    cooled: Vec<(PlanKey, EventTime)>,
     migrations: Vec<(PlanKey, Version)>,
 }
 
@@ -157,15 +173,32 @@ impl Checker {
             return Ok(());
         }
         self.migrations.push(name);
-        prop_assert!(sim.condition.is_settled(), "begun while counts cannot be trusted");
+        let rule = record.evidence.rule.as_str();
+        let policy = sim.table.policy(key).map(|entry| &entry.policy);
+        let by_word = policy.map(|policy| if policy.block { "withdrawn" } else { "pinned" });
+        prop_assert!(by_word.is_none_or(|word| word == rule), "{} against the operator's word", rule);
+        prop_assert!(
+            matches!(rule, "pinned" | "withdrawn") || sim.condition.is_settled(),
+            "begun while counts cannot be trusted"
+        );
         let cools = record.migration.to.buckets() < record.migration.from.buckets();
-        prop_assert!(!cools || sim.condition.completeness.is_whole(), "cooled down on incomplete counts");
-        let within = |times: &[EventTime]| times.iter().filter(|at| sim.now.since(**at) < Span::from_secs(60)).count();
+        if rule == "withdrawn" {
+            // The budget is counted from the newest records of keys: this one takes the place of the one before.
+            self.begun.retain(|(begun, _)| begun != key);
+            self.cooled.retain(|(cooled, _)| cooled != key);
+            self.begun.push((key.clone(), sim.now));
+            self.cooled.push((key.clone(), sim.now));
+            return Ok(());
+        }
+        prop_assert!(!cools || rule == "pinned" || sim.condition.completeness.is_whole(), "cooled down on incomplete counts");
+        let within = |times: &[(PlanKey, EventTime)]| {
+            times.iter().filter(|(_, at)| sim.now.since(*at) < Span::from_secs(60)).count()
+        };
         prop_assert!(within(&self.begun) < self.budget.max_changes_per_minute);
         prop_assert!(!cools || within(&self.cooled) == 0, "a wave of withdrawals");
-        self.begun.push(sim.now);
+        self.begun.push((key.clone(), sim.now));
         if cools {
-            self.cooled.push(sim.now);
+            self.cooled.push((key.clone(), sim.now));
         }
         Ok(())
     }
@@ -212,6 +245,12 @@ proptest! {
         sim.count_of_ten(10);
         sim.condition.catching_up = false;
         sim.hot.clear();
+        for key in KEYS {
+            for wish in [Wish::Unpin, Wish::Unblock] {
+                drop(sim.say_only(key, wish));
+                checker.settle(&mut sim)?;
+            }
+        }
         for _ in 0..80 {
             sim.now = sim.now.saturating_add(Span::from_secs(61));
             checker.settle(&mut sim)?;
