@@ -132,7 +132,10 @@ impl Planner {
         self.approved.retain(|key| world.table.plan(key).is_some_and(|entry| entry.record.state == State::Proposed));
 
         let words = self.words.decide(&view, &mut self.memory);
-        let busy: BTreeSet<PlanKey> = words.keys().cloned().collect();
+        // A word that says what becomes of a plan stands in the place of what the plan needs; a pin or a block does not hold it up.
+        let is_of_plan = |operation: &Operation| matches!(operation, Operation::Put(_) | Operation::Remove(_));
+        let busy: BTreeSet<PlanKey> =
+            words.iter().filter(|(_, (_, operation))| is_of_plan(operation)).map(|(key, _)| key.clone()).collect();
         // An operator's word comes first among what is as urgent.
         let mut ranked: Vec<_> = words.into_values().collect();
         let holding = world.table.plans().any(|(_, entry)| entry.record.state == State::Hold);

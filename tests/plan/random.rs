@@ -190,7 +190,10 @@ impl Checker {
             self.cooled.push((key.clone(), sim.now));
             return Ok(());
         }
-        prop_assert!(!cools || rule == "pinned" || sim.condition.completeness.is_whole(), "cooled down on incomplete counts");
+        prop_assert!(
+            !cools || rule == "pinned" || sim.condition.completeness.is_whole(),
+            "cooled down on incomplete counts"
+        );
         let within = |times: &[(PlanKey, EventTime)]| {
             times.iter().filter(|(_, at)| sim.now.since(*at) < Span::from_secs(60)).count()
         };

@@ -1,6 +1,6 @@
 //! A split that an operator takes back, in each state of its migration.
 
-use keyheat::plan::{Disobeyed, Effect, Hindrance, Mode, PlanSettings, Wish, migration::Wait};
+use keyheat::plan::{Disobeyed, Effect, Hindrance, Mode, Operation, PlanSettings, Wish, migration::Wait};
 use keyheat::protocol::State;
 use keyheat::units::Span;
 
@@ -189,6 +189,17 @@ fn words_wait_for_one_another() {
     sim.planner.forget_words();
     sim.settle();
     assert_eq!(sim.table.policies().len(), 0, "what was forgotten does not come true");
+}
+
+/// Writes that wait come first: a word on the key does not make its hold longer.
+#[test]
+fn a_word_does_not_hold_a_migration_up() {
+    let mut sim = stopped_in(State::Hold);
+    sim.say_only("c42", Wish::Pin { buckets: 8, from: None, until: None }).unwrap();
+    sim.now = sim.now.saturating_add(Span::from_secs(2));
+    let sent = sim.decide();
+    assert!(matches!(&sent[0], Operation::Put(record) if record.state == State::Prepare), "{sent:?}");
+    assert!(matches!(&sent[1], Operation::SetPolicy(_)), "{sent:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod log;
 mod mutate;
 #[cfg(all(feature = "schema", feature = "kafka"))]
 mod passages;
+mod policies;
 mod reader;
 #[cfg(all(feature = "schema", feature = "kafka"))]
 mod schemas;
