@@ -2,14 +2,15 @@
 //! deletes what was left behind.
 //!
 //! Both works are cut into steps, since a real owner does not stop the world either: clients read and write in between. What keeps
-//! them right is the protocol alone: a copy never overwrites (insert if absent, a tombstone is there), moving begins when no write
-//! goes to the old layout any more, and nothing is deleted before every router reads the new layout only.
+//! them right is the protocol alone: a copy never overwrites (insert if absent, a tombstone is there; where records carry versions
+//! only what is older), moving begins when no write goes to the old layout any more, and nothing is deleted before every router reads
+//! the new layout only.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::shards::Shards;
 use super::store::Row;
-use crate::protocol::{BackfillReport, Layout, PlanRecord, RetiredReport, SCHEMA};
+use crate::protocol::{BackfillReport, Layout, PlanRecord, RetiredReport, SCHEMA, Writes};
 use crate::router::{BucketKey, InvalidBucketKey};
 use crate::units::EventTime;
 
@@ -149,7 +150,12 @@ impl Move {
         let target = self.placing.place(self.record.migration.to, id);
         if !self.checking {
             if target != place {
-                shards.store_of(&target).insert_if_absent(&target, id, row);
+                let mut store = shards.store_of(&target);
+                // Of a versioned record an older version may have come first, by a router that was ahead of others in dual.
+                match self.record.migration.writes {
+                    Writes::Versioned => store.upsert_if_newer(&target, id, row),
+                    Writes::Insert | Writes::Update => store.insert_if_absent(&target, id, row),
+                };
             }
             self.copied += 1;
             return;
@@ -368,6 +374,28 @@ mod tests {
             let live = ids.iter().filter(|(_, live)| **live).count();
             prop_assert_eq!(left.len(), live, "a row a live id, and no tombstone");
             prop_assert_eq!(rows(&shards, &placing, to).len(), live);
+        }
+    }
+
+    /// A router in dual has written revision 2, and one still in prepare revision 3 after it.
+    #[test]
+    fn of_a_versioned_record_the_newer_copy_stays() {
+        let shards = shards();
+        let mut record = fixture::record(State::Moving);
+        record.migration.writes = Writes::Versioned;
+        let placing = Placing::of(&record).unwrap();
+        let (bare, live) = (fixture::CLIENT.as_bytes(), |revision| Row { revision, live: true });
+        for (id, old, new) in [(b"a", 3, 2), (b"b", 2, 3)] {
+            let place = placing.place(record.migration.to, id);
+            shards.store_of(bare).upsert(bare, id, live(old));
+            shards.store_of(&place).upsert(&place, id, live(new));
+        }
+        let mut work = Move::new(&record, &shards).unwrap();
+        while !work.step(&shards, 10) {}
+        assert!(work.report(EventTime::MIN).proves(fixture::version(1)), "{:?}", work.report(EventTime::MIN));
+        for id in [b"a", b"b"] {
+            let place = placing.place(record.migration.to, id);
+            assert_eq!(shards.store_of(&place).get(&place, id), Some(live(3)));
         }
     }
 

@@ -42,6 +42,15 @@ impl Store {
         absent
     }
 
+    /// Writes the row unless one is there that is as new or newer; a tombstone is one. True when it was written.
+    pub fn upsert_if_newer(&mut self, key: &[u8], id: &[u8], row: Row) -> bool {
+        let newer = self.get(key, id).is_none_or(|there| there.revision < row.revision);
+        if newer {
+            self.upsert(key, id, row);
+        }
+        newer
+    }
+
     /// The row of the id, a tombstone too.
     #[must_use]
     pub fn get(&self, key: &[u8], id: &[u8]) -> Option<Row> {
@@ -140,6 +149,14 @@ mod tests {
         assert!(!store.insert_if_absent(b"c:1", b"a", live(3)));
         assert_eq!(store.get(b"c:1", b"a"), Some(Row { revision: 4, live: false }));
         assert!(store.insert_if_absent(b"c:2", b"a", live(3)), "another place");
+        for (revision, written) in [(3, false), (4, false), (5, true), (5, false)] {
+            assert_eq!(
+                store.upsert_if_newer(b"c:1", b"a", Row { revision, live: false }),
+                written,
+                "revision {revision}"
+            );
+        }
+        store.upsert(b"c:1", b"a", Row { revision: 4, live: false });
         assert_eq!((store.len(b"c:1"), store.len(b"c:2"), store.len(b"c")), (1, 1, 0));
         assert!(store.remove(b"c:1", b"a"));
         assert!(!store.remove(b"c:1", b"a"));

@@ -30,15 +30,17 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it with its log and its output in `dir`, under `name`.
     pub(crate) fn start(dir: &Path, name: &str, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program());
+        command.args(arguments).stdin(Stdio::null());
+        Self::of(command, dir, name)
+    }
+
+    /// Starts any other program, likewise.
+    pub(crate) fn of(mut command: Command, dir: &Path, name: &str) -> Self {
         fs::create_dir_all(dir).unwrap();
         let (log, out) = (dir.join(format!("{name}.log")), dir.join(format!("{name}.out")));
-        let child = Command::new(program())
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(File::create(&out).unwrap())
-            .stderr(File::create(&log).unwrap())
-            .spawn()
-            .unwrap();
+        let (said, told) = (File::create(&out).unwrap(), File::create(&log).unwrap());
+        let child = command.stdout(said).stderr(told).spawn().unwrap();
         Self { child, log, out }
     }
 
