@@ -30,7 +30,7 @@ const SHARDS: usize = 8;
 const CALL_LIMIT: Duration = Duration::from_secs(3);
 const BUDGET: Budget = Budget { max_splits: 250, max_changes_per_minute: 90 };
 /// In three minutes so many migrations settle in each keyspace, or the test has shown too little.
-const LEAST_SETTLED: u64 = 15;
+const LEAST_SETTLED: u64 = 20;
 
 fn settings() -> String {
     let Budget { max_splits, max_changes_per_minute } = BUDGET;
