@@ -96,7 +96,7 @@ impl<'a> Fleet<'a> {
             let troubled = self.members.iter().filter(|member| !matches!(member.state, State::Up)).count();
             if self.now_ms() >= next_ms && troubled < MOST_AT_ONCE {
                 next_ms = self.now_ms() + BETWEEN_MS.0 + random.below(BETWEEN_MS.1 - BETWEEN_MS.0);
-                let number = below(random, self.members.len());
+                let number = self.victim(random);
                 if matches!(self.members[number].state, State::Up) {
                     self.fault(number, random);
                 }
@@ -104,6 +104,14 @@ impl<'a> Fleet<'a> {
             std::thread::sleep(Duration::from_millis(20));
         }
         self.recover(true);
+    }
+
+    /// Three of four times a router: without a leader nothing happens that a fault could disturb.
+    fn victim(&self, random: &mut Random) -> usize {
+        let wants_router = random.below(4) > 0;
+        let is_router = |number: &usize| matches!(self.members[*number].role, Role::Router(..));
+        let wanted: Vec<usize> = (0..self.members.len()).filter(|number| is_router(number) == wants_router).collect();
+        wanted[below(random, wanted.len())]
     }
 
     fn now_ms(&self) -> u64 {

@@ -8,8 +8,7 @@
 //! - `KEYHEAT_CHAOS_SEED`: faults and load anew as in a run that told this seed, as far as a machine's timing lets them.
 //! - `KEYHEAT_CHAOS_SECS`: how long faults are made, 180 unless set.
 //! - `KEYHEAT_CHAOS_BREAK`: a rule that routers do not keep, to see that the test finds it: `guard` (acknowledge without waiting for
-//!   calls), `restart` (after a start acknowledge at once, though calls of the former life may land) or `old_layout` (reads look in
-//!   the newest layout only).
+//!   calls) or `old_layout` (reads look in the newest layout only).
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on fails; figures are told")]
 

@@ -56,8 +56,7 @@ fn a_process() {
     settings.plan_topic.clone_from(&order.plan_topic);
     settings.acks_topic.clone_from(&order.acks_topic);
     settings.snapshot = Some(PathBuf::from(&order.snapshot));
-    let quiet_ms = if order.breaks.as_deref() == Some("restart") { 0 } else { order.call_limit_ms };
-    settings.call_limit = Span::from_millis(quiet_ms);
+    settings.call_limit = Span::from_millis(order.call_limit_ms);
     let router = Router::start(settings).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     println!("\n{LISTENS}{}", listener.local_addr().unwrap());
