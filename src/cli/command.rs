@@ -16,6 +16,7 @@ use super::route::RouteArgs;
 use super::run::RunArgs;
 use super::schema::SchemaArgs;
 use super::topics::TopicsArgs;
+use super::verify::VerifyArgs;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -45,6 +46,8 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Make or check the topics between the leader and the routers
     Topics(TopicsArgs),
+    /// Say whether the plan topic and the acks topic obey the protocol, and who waits for whom
+    Verify(VerifyArgs),
 }
 
 impl Command {
@@ -65,6 +68,7 @@ impl Command {
             Self::Run(args) => super::run::run(&args, output),
             Self::Schema(args) => super::schema::run(&args, output),
             Self::Topics(args) => super::topics::run(&args, output),
+            Self::Verify(args) => super::verify::run(&args, output),
         }
     }
 

@@ -27,6 +27,7 @@ mod schema;
 mod show;
 mod signals;
 mod topics;
+mod verify;
 mod words;
 
 pub use args::{Cli, ColorChoice, GlobalArgs, LogFormat, OutputFormat};

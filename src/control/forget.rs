@@ -6,10 +6,11 @@ use rdkafka::config::ClientConfig;
 use rdkafka::error::KafkaError;
 use rdkafka::producer::BaseRecord;
 
+use super::whole::{ReadError, read_whole};
 use crate::protocol::{AckTable, AckTopicKey};
-use crate::router::{FollowError, Sender, TopicFollower};
+use crate::router::Sender;
 
-/// The longest wait for one record, or for one delivery report.
+/// The longest wait for one delivery report.
 const POLL_LIMIT: Duration = Duration::from_millis(50);
 
 /// Why a router was not dropped.
@@ -20,7 +21,7 @@ pub enum ForgetError {
     Client(#[from] KafkaError),
     /// The acks topic cannot be read.
     #[error(transparent)]
-    Follow(#[from] FollowError),
+    Read(#[from] ReadError),
     /// No router of this id is registered.
     #[error("no router '{id}' on '{topic}'; there are: {there_are}")]
     Unknown {
@@ -53,7 +54,8 @@ pub fn forget_router(
     id: &str,
     limit: Duration,
 ) -> Result<usize, ForgetError> {
-    let acks = read(TopicFollower::start(consumer, topic)?, limit)?;
+    let mut acks = AckTable::new();
+    read_whole(consumer, topic, limit, |record| drop(acks.apply(record)))?;
     let keys: Vec<AckTopicKey> = acks
         .routers()
         .filter(|router| router.ack.id == id)
@@ -72,22 +74,6 @@ pub fn forget_router(
             .map_err(|reason| ForgetError::NotTaken { topic: topic.to_owned(), reason })?;
     }
     Ok(keys.len())
-}
-
-/// The acks topic to where it ended when it was asked.
-fn read(mut follower: TopicFollower, limit: Duration) -> Result<AckTable, ForgetError> {
-    follower.ask_end(limit)?;
-    let mut acks = AckTable::new();
-    for _ in 0..polls(limit) {
-        while let Some(record) = follower.poll(POLL_LIMIT) {
-            acks.apply(&record?);
-        }
-        if follower.reached_asked_end() {
-            return Ok(acks);
-        }
-    }
-    let reason = format!("not read to its end within {limit:?}");
-    Err(ForgetError::NotTaken { topic: follower.name().to_owned(), reason })
 }
 
 fn await_report(sender: &Sender, limit: Duration) -> Result<(), String> {

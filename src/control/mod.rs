@@ -11,10 +11,13 @@ mod group;
 mod leadership;
 #[cfg(feature = "kafka")]
 mod publisher;
+mod survey;
 #[cfg(feature = "kafka")]
 mod topic_admin;
 #[cfg(feature = "kafka")]
 mod topics;
+#[cfg(feature = "kafka")]
+mod whole;
 
 #[cfg(all(feature = "kafka", feature = "schema"))]
 pub use asyncapi::asyncapi;
@@ -25,7 +28,10 @@ pub use group::{LeaderGroup, Ownership};
 pub use leadership::{Draft, Leadership, Outgoing, Purpose, Send};
 #[cfg(feature = "kafka")]
 pub use publisher::{Published, Publisher, about, control_kind};
+pub use survey::{Finding, Level, Survey};
 #[cfg(feature = "kafka")]
 pub use topic_admin::{Created, TopicAdmin, TopicsError, Verified};
 #[cfg(feature = "kafka")]
 pub use topics::{Accepts, TopicFault, TopicSetting, TopicSpec};
+#[cfg(feature = "kafka")]
+pub use whole::{ReadError, read_whole};

@@ -19,3 +19,4 @@ mod reload;
 mod stage;
 mod stop;
 mod topics;
+mod verify;

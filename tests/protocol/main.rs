@@ -18,4 +18,5 @@ mod policies;
 mod reader;
 #[cfg(all(feature = "schema", feature = "kafka"))]
 mod schemas;
+mod survey;
 mod traps;
