@@ -1,7 +1,7 @@
 //! `keyheat plan …`: what people ask and tell the service, over its HTTP side. `forget-router` writes to the acks topic itself: see
 //! `forget`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
@@ -216,12 +216,17 @@ pub(super) fn key_body(keyspace: &str, key: &str) -> Result<Value, CommandError>
     Ok(body)
 }
 
-pub(super) fn tell(args: &TellArgs, path: &str, body: &Value) -> Result<Value, CommandError> {
-    let file = args.token_file.display();
-    let text = std::fs::read_to_string(&args.token_file)
+/// What a file says, if it can be a token.
+pub(super) fn token(path: &Path) -> Result<String, CommandError> {
+    let file = path.display();
+    let text = std::fs::read_to_string(path)
         .map_err(|source| CommandError::Io { what: format!("cannot read {file}"), source })?;
     Token::new(&text).map_err(|error| CommandError::Usage(format!("{file}: {error}")))?;
-    ask(&args.service, "POST", path, Some(text.trim()), body.to_string())
+    Ok(text.trim().to_owned())
+}
+
+pub(super) fn tell(args: &TellArgs, path: &str, body: &Value) -> Result<Value, CommandError> {
+    ask(&args.service, "POST", path, Some(&token(&args.token_file)?), body.to_string())
 }
 
 /// One request to the service; what it refuses is an error with its own words.

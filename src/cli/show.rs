@@ -1,12 +1,14 @@
 //! `keyheat plan show`: everything that is known of one key, in words or as JSON.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde_json::Value;
 
 use super::args::OutputFormat;
 use super::exit::CommandError;
 use super::output::Output;
-use super::plan::{ServiceArgs, ask};
+use super::plan::{ServiceArgs, ask, token};
 use crate::telemetry::escape;
 
 /// The longest text of an answer that is shown on one line, in characters.
@@ -18,6 +20,9 @@ pub struct ShowArgs {
     /// Where.
     #[command(flatten)]
     pub service: ServiceArgs,
+    /// The file with the token of observe.token_file: needed where observe.key_label is not "plain"
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// The keyspace
     pub keyspace: String,
     /// The key, as it is in events
@@ -30,7 +35,8 @@ pub struct ShowArgs {
 /// When the service cannot be asked or refuses, or the output cannot be written.
 pub(super) fn run(args: &ShowArgs, output: &mut Output) -> Result<(), CommandError> {
     let path = format!("/v1/plans/show?keyspace={}&key={}", encoded(&args.keyspace), encoded(&args.key));
-    let answer = ask(&args.service, "GET", &path, None, String::new())?;
+    let token = args.token_file.as_deref().map(token).transpose()?;
+    let answer = ask(&args.service, "GET", &path, token.as_deref(), String::new())?;
     if output.format_or(OutputFormat::Table) != OutputFormat::Table {
         output.json(&answer)?;
         return Ok(());
@@ -48,9 +54,9 @@ pub(super) fn run(args: &ShowArgs, output: &mut Output) -> Result<(), CommandErr
     }
     let hindrance = &answer["hindrance"];
     if !hindrance.is_null() {
-        output.line(format_args!("waits       {}: {}", shown(&hindrance["reason"]), shown(&hindrance["text"])))?;
+        output.line(format_args!("hindrance   {}: {}", shown(&hindrance["reason"]), shown(&hindrance["text"])))?;
     } else if answer["leader"] != true {
-        output.line("waits       not known here: another process leads")?;
+        output.line("hindrance   not known here: another process leads")?;
     }
     Ok(())
 }

@@ -2,10 +2,10 @@
 
 use std::thread;
 
-use keyheat::observe::{Asked, KeyKnown, RouterKnown, questions};
+use keyheat::observe::{Asked, Desk, KeyKnown, RouterKnown, Token, commands, questions};
 use keyheat::plan::{Hindrance, migration::Wait};
 use keyheat::protocol::{KeyField, Pin, PlanKey, Policy, PolicyEntry, SCHEMA, Version};
-use keyheat::telemetry::View;
+use keyheat::telemetry::{KeyDisplay, View};
 use keyheat::units::EventTime;
 
 use crate::client::{Site, site};
@@ -82,6 +82,28 @@ fn everything_known_of_a_key_is_shown() {
         let keys = [PlanKey::new("customer", b"c/4+2"), PlanKey::new("customer", &[0xff])];
         assert_eq!(leader.join().unwrap(), keys);
     }
+}
+
+/// Where keys are hashed nobody may try out which there are.
+#[test]
+fn where_keys_are_hidden_it_needs_the_token() {
+    let (ask, asked) = questions();
+    let (give, _orders) = commands();
+    let token = "0123456789abcdef";
+    let site = site(|telemetry, http| {
+        telemetry.key_display = KeyDisplay::Hash { secret: [7; 16] };
+        http.questions = Some(ask);
+        http.desk = Some(Desk { token: Token::new(token).unwrap(), commands: give });
+    });
+    site.telemetry.publish(site.view());
+    let path = "/v1/plans/show?keyspace=customer&key=c42";
+    let refused = site.get(path);
+    assert_eq!(refused.status, 401, "{}", refused.body);
+    let leader = answer(asked, 1, pinned("2026-11-27T00:00:00Z"));
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n");
+    assert_eq!(site.send(&request).json()["policy"]["record"]["key"], "c42");
+    leader.join().unwrap();
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::routes::{Sources, answer, problem};
-use crate::observe::commands::{Answer, Command};
+use crate::observe::commands::{Answer, Command, Desk};
 use crate::plan::{Disobeyed, Wish, Word};
 use crate::protocol::{KeyField, PlanKey};
 use crate::telemetry::HttpRefusal;
@@ -207,21 +207,31 @@ const fn status_of(disobeyed: &Disobeyed) -> StatusCode {
     }
 }
 
+/// The desk, for who knows the token.
+pub(super) fn allowed<'a>(sources: &'a Sources, headers: &HeaderMap) -> Result<&'a Desk, Box<Response>> {
+    let Some(desk) = &sources.desk else {
+        let rule = "commands are off; set observe.token_file to a file with a token";
+        return Err(Box::new(problem(StatusCode::FORBIDDEN, rule)));
+    };
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if bearer.is_some_and(|given| desk.token.is(given)) {
+        return Ok(desk);
+    }
+    sources.telemetry.count_http_refused(HttpRefusal::Token);
+    let rule = "this needs the token of observe.token_file, as header 'authorization: Bearer TOKEN'";
+    Err(Box::new(problem(StatusCode::UNAUTHORIZED, rule)))
+}
+
 async fn carry_out<T>(
     sources: &Sources,
     headers: &HeaderMap,
     body: Result<Json<T>, JsonRejection>,
     command: impl FnOnce(T) -> Command,
 ) -> Response {
-    let Some(desk) = &sources.desk else {
-        return problem(StatusCode::FORBIDDEN, "commands are off; set observe.token_file to a file with a token");
+    let desk = match allowed(sources, headers) {
+        Ok(desk) => desk,
+        Err(refused) => return *refused,
     };
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    if !bearer.is_some_and(|given| desk.token.is(given)) {
-        sources.telemetry.count_http_refused(HttpRefusal::Token);
-        let rule = "this needs the token of observe.token_file, as header 'authorization: Bearer TOKEN'";
-        return problem(StatusCode::UNAUTHORIZED, rule);
-    }
     let Json(body) = match body {
         Ok(body) => body,
         Err(rejection) => return problem(StatusCode::BAD_REQUEST, &rejection.body_text()),

@@ -105,8 +105,8 @@ const INDEX: &str = "keyheat
 /v1/status    conditions, input, windows, control topic, routers
 /v1/hot-keys  hot and suspect keys, the hottest first   ?keyspace=NAME&limit=N
 /v1/shards    shards, the busiest first                 ?keyspace=NAME&limit=N
-/v1/plans     plans, pins and blocks on the control topic   ?keyspace=NAME&limit=N
-/v1/plans/show   everything known of one key            ?keyspace=NAME&key=KEY
+/v1/plans     plans, pins and blocks                    ?keyspace=NAME&limit=N
+/v1/plans/show  everything known of one key             ?keyspace=NAME&key=KEY
 
 With the token of observe.token_file, as authorization: Bearer TOKEN:
 POST /v1/plans/approve  {\"keyspace\":\"NAME\",\"key\":\"KEY\"}   the proposal goes on

@@ -1,13 +1,15 @@
-//! `GET /v1/plans/show`: everything that is known of one key.
+//! `GET /v1/plans/show`: everything that is known of one key. Where keys are not shown as they are it needs the token: who could ask
+//! after any key could try out which there are.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 
 use super::json::stands;
+use super::orders::allowed;
 use super::routes::{Sources, answer, problem};
 use crate::observe::questions::{KeyKnown, RouterKnown};
 use crate::protocol::{Advice, BackfillReport, KeyField, PlanKey, PlanRecord, Policy, RetiredReport, Version};
@@ -59,12 +61,11 @@ struct Ruled<'a> {
     record: &'a Policy,
 }
 
-/// Advice; its words may name a caller, and are left out where keys are not shown as they are.
+/// Advice.
 #[derive(Serialize)]
 struct Advised<'a> {
     action: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    reason: &'a str,
     decided_at: &'a str,
 }
 
@@ -84,7 +85,17 @@ struct Hindered {
 }
 
 /// `GET /v1/plans/show`.
-pub(super) async fn show(State(sources): State<Sources>, which: Result<Query<Which>, QueryRejection>) -> Response {
+pub(super) async fn show(
+    State(sources): State<Sources>,
+    headers: HeaderMap,
+    which: Result<Query<Which>, QueryRejection>,
+) -> Response {
+    let display = sources.telemetry.settings().key_display;
+    if display != KeyDisplay::Plain
+        && let Err(refused) = allowed(&sources, &headers)
+    {
+        return *refused;
+    }
     let Query(which) = match which {
         Ok(which) => which,
         Err(rejection) => return problem(StatusCode::BAD_REQUEST, &rejection.body_text()),
@@ -105,8 +116,7 @@ pub(super) async fn show(State(sources): State<Sources>, which: Result<Query<Whi
         let rule = "too many questions wait, or nobody follows the plan topic here; try again";
         return problem(StatusCode::SERVICE_UNAVAILABLE, rule);
     };
-    let display = sources.telemetry.settings().key_display;
-    answer(StatusCode::OK, &shown(&which.keyspace, &KeyField(key), &known, view.at, display))
+    answer(StatusCode::OK, &shown(&which.keyspace, &KeyField(key), &known, view.at))
 }
 
 fn key_of(key: Option<String>, key_b64: Option<String>) -> Option<Vec<u8>> {
@@ -117,13 +127,7 @@ fn key_of(key: Option<String>, key_b64: Option<String>) -> Option<Vec<u8>> {
     }
 }
 
-fn shown<'a>(
-    keyspace: &'a str,
-    key: &'a KeyField,
-    known: &'a KeyKnown,
-    now: Option<EventTime>,
-    display: KeyDisplay,
-) -> Shown<'a> {
+fn shown<'a>(keyspace: &'a str, key: &'a KeyField, known: &'a KeyKnown, now: Option<EventTime>) -> Shown<'a> {
     let router = |router: &'a RouterKnown| Router {
         id: &router.id,
         epoch: router.applied.epoch,
@@ -145,7 +149,7 @@ fn shown<'a>(
             stands: stands(&entry.policy, now),
             record: &entry.policy,
         }),
-        advice: known.advice.as_ref().map(|entry| of(entry.version, None, advised(&entry.advice, display))),
+        advice: known.advice.as_ref().map(|entry| of(entry.version, None, advised(&entry.advice))),
         hindrance: known.hindrance.map(|hindrance| Hindered { reason: hindrance.label(), text: hindrance.to_string() }),
     }
 }
@@ -155,7 +159,6 @@ fn of<T>(version: Version, log_time: Option<EventTime>, record: T) -> Of<T> {
     Of { epoch, seq, log_time: log_time.map(EventTime::to_rfc3339), record }
 }
 
-fn advised(advice: &Advice, display: KeyDisplay) -> Advised<'_> {
-    let reason = matches!(display, KeyDisplay::Plain).then_some(advice.reason.as_str());
-    Advised { action: advice.action.label(), reason, decided_at: &advice.decided_at }
+fn advised(advice: &Advice) -> Advised<'_> {
+    Advised { action: advice.action.label(), reason: &advice.reason, decided_at: &advice.decided_at }
 }
