@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use keyheat::protocol::{Applied, LogRecord, PlanKey, PlanRecord, PlanTable, PlanTopicKey, State, Version};
+use keyheat::protocol::{
+    AckTopicKey, Applied, LogRecord, Nonce, PlanKey, PlanRecord, PlanTable, PlanTopicKey, RouterAck, State, Version,
+};
 use keyheat::router::{GuardKind, Rules, WriteRule};
 use keyheat::units::{EventTime, Offset};
 
@@ -68,6 +70,20 @@ pub(crate) fn check(log: &[LogRecord], budget: Budget) -> (PlanTable, Figures) {
     }
     walk.figures.records = log.len();
     (walk.table, walk.figures)
+}
+
+/// Reads the log of the acks topic: a router keeps its name over all its lives, and what it has applied only grows (I2). Gives how many
+/// routers ever registered.
+pub(crate) fn check_acks(log: &[LogRecord]) -> usize {
+    let mut applied: BTreeMap<(String, Nonce), Version> = BTreeMap::new();
+    for record in log {
+        let Ok(AckTopicKey::Router { id, nonce }) = AckTopicKey::parse(&record.key) else { continue };
+        let value = record.value.as_deref().unwrap_or_else(|| panic!("router {id} has left"));
+        let ack = RouterAck::decode(&id, nonce, value).unwrap_or_else(|refused| panic!("router {id}: {refused}"));
+        let before = applied.insert((id.clone(), nonce), ack.applied);
+        assert!(before <= Some(ack.applied), "I2: router {id} has applied {} after {before:?}", ack.applied);
+    }
+    applied.len()
 }
 
 impl Walk {

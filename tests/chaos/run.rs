@@ -129,6 +129,8 @@ fn every_read_sees_the_last_completed_write_whoever_is_killed_or_paused() {
             routers && (standing.last, standing.digest) == (table.last_version(), table.digest())
         };
         let agreed = wait_for(&standing, same);
+        let registered = control::check_acks(&control::log(&stage.kafka.read_all(&stage.acks_topic)));
+        assert_eq!(registered, ROUTERS, "a router that comes back with its snapshot is the one it was");
         drop(ends);
         (settled, agreed, figures)
     });
