@@ -82,19 +82,17 @@ impl Engine {
     ) {
         let mut rest = events;
         while let Some(event) = rest.first() {
-            let times = self.steady(partition, now);
-            let steady = rest.iter().take(TOGETHER).take_while(|event| times.contains(&event.time)).count();
-            let number = if steady > 0 {
-                steady
-            } else {
+            let mut steady = self.steady_events(partition, rest, now);
+            if steady == 0 {
                 if let Err(refusal) = self.accept(partition, event, now) {
                     refused(events.len() - rest.len(), refusal);
                     rest = rest.get(1..).unwrap_or_default();
                     continue;
                 }
-                1
-            };
-            let (counted, after) = rest.split_at_checked(number).unwrap_or((rest, &[]));
+                // Event time has gone on to this event; those after it may be no newer.
+                steady = self.steady_events(partition, rest, now).max(1);
+            }
+            let (counted, after) = rest.split_at_checked(steady).unwrap_or((rest, &[]));
             self.count(counted);
             rest = after;
         }
@@ -107,6 +105,13 @@ impl Engine {
             Some(until) => self.open_from..=until,
             None => EventTime::MAX..=EventTime::MIN,
         }
+    }
+
+    /// How many of the first events move no event time and belong to the open pane of every keyspace.
+    #[inline]
+    fn steady_events(&self, partition: Partition, events: &[AccessEvent<'_>], now: EventTime) -> usize {
+        let times = self.steady(partition, now);
+        events.iter().take(TOGETHER).take_while(|event| times.contains(&event.time)).count()
     }
 
     /// Counts events to which event time has gone on.

@@ -25,6 +25,8 @@ pub(super) struct Batch {
     /// Those whose key is a candidate of this revision, or may become one.
     noted: u64,
     revision: u64,
+    /// No rule need look at the shards of these events: they are counted on them before any is looked at.
+    are_shards_counted: bool,
 }
 
 impl Keyspace {
@@ -36,19 +38,23 @@ impl Keyspace {
         self.counts.add_open(&self.timeline, &mut batch.events);
         self.look_up(events, &mut batch, 0);
         let before = self.head_events;
-        if batch.sharded == 0 {
-            self.date(events, &batch);
+        batch.are_shards_counted = self.find_calm_shards(events, &mut batch);
+        if batch.are_shards_counted {
+            self.count_shards(events, &batch);
         }
-        // Without a shard there is nothing to do for an event on a key that is no candidate.
-        let mut rest = if batch.sharded == 0 { batch.noted } else { batch.keyed };
+        // Where shards are counted there is nothing to do for an event on a key that is no candidate.
+        let mut rest = if batch.are_shards_counted { batch.noted } else { batch.keyed };
         while rest != 0 {
             let place = rest.trailing_zeros();
             rest &= rest - 1;
             let Some(event) = events.get(place as usize) else { break };
+            if batch.are_shards_counted && self.count_calmly(event, &batch, place) {
+                continue;
+            }
             self.look_at_event(event, &batch, (place, before), newest, out);
             if self.candidates.revision() != batch.revision {
                 self.look_up(events, &mut batch, place as usize + 1);
-                if batch.sharded == 0 {
+                if batch.are_shards_counted {
                     rest = batch.noted & !up_to(place);
                 }
             }
@@ -70,23 +76,26 @@ impl Keyspace {
     /// Takes the events up to the first late one, with their hashes.
     fn hash(&self, events: &[AccessEvent<'_>], batch: &mut Batch) {
         batch.events.clear();
-        (batch.keyed, batch.sharded) = (0, 0);
-        let (head_from_ms, mut number) = (self.timeline.head_from_ms(), 0);
-        for (place, event) in events.iter().take(TOGETHER).enumerate() {
+        let (head_from_ms, seed, hot_on) =
+            (self.timeline.head_from_ms(), self.settings.counting.seed, self.settings.hot_on);
+        let (mut keyed, mut sharded, mut number, mut bit) = (0u64, 0u64, 0, 1);
+        for event in events.get(..TOGETHER).unwrap_or(events) {
             let Some(key) = event.keys.get(self.number) else {
                 batch.events.push(OpenEvent { number, ..OpenEvent::default() });
+                bit <<= 1;
                 continue;
             };
             if event.time.as_millis() < head_from_ms {
                 break;
             }
-            let compared = compares(self.settings.hot_on, event.operation);
-            batch.keyed |= 1 << place;
-            batch.sharded |= u64::from(!event.shard.is_empty()) << place;
+            let compared = compares(hot_on, event.operation);
+            keyed |= bit;
+            sharded |= if event.shard.is_empty() { 0 } else { bit };
+            bit <<= 1;
             number += u32::from(compared);
-            let hash = key_hash(key, self.settings.counting.seed);
-            batch.events.push(OpenEvent { hash, compared, number, ..OpenEvent::default() });
+            batch.events.push(OpenEvent { hash: key_hash(key, seed), compared, number, ..OpenEvent::default() });
         }
+        (batch.keyed, batch.sharded) = (keyed, sharded);
     }
 
     /// Finds which of the events from `first` on are noted, and where their keys are among the candidates.
@@ -113,11 +122,44 @@ impl Keyspace {
         batch.revision = self.candidates.revision();
     }
 
-    /// Notes when the keys were first seen.
-    fn date(&mut self, events: &[AccessEvent<'_>], batch: &Batch) {
-        for (own, event) in batch.events.iter().zip(events).filter(|(own, _)| own.compared) {
-            self.first_second(own.hash, event.time.as_millis());
+    /// Finds the shards that the events name. False when one of them is not known by now, or is so near to a threshold that the rules
+    /// may have to look at it.
+    fn find_calm_shards(&self, events: &[AccessEvent<'_>], batch: &mut Batch) -> bool {
+        let mut rest = batch.sharded;
+        while rest != 0 {
+            let place = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let (Some(own), Some(event)) = (batch.events.get_mut(place), events.get(place)) else { return false };
+            own.shard = self.shards.calm(event.shard, u64::BITS);
+            if own.shard.is_none() {
+                return false;
+            }
         }
+        true
+    }
+
+    /// Counts the events on their shards, and notes when the keys were first seen.
+    fn count_shards(&mut self, events: &[AccessEvent<'_>], batch: &Batch) {
+        for (own, event) in batch.events.iter().zip(events) {
+            let time_ms = event.time.as_millis();
+            if let Some(at) = own.shard {
+                self.shards.add_calm(at, own.compared, time_ms);
+            }
+            if own.compared {
+                let first_s = self.first_second(own.hash, time_ms);
+                if let Some(at) = own.shard {
+                    self.note_shard(usize::from(at), own.hash, event, first_s);
+                }
+            }
+        }
+    }
+
+    /// Counts an event on its candidate where that is all; else false.
+    #[inline]
+    fn count_calmly(&mut self, event: &AccessEvent<'_>, batch: &Batch, place: u32) -> bool {
+        let own = batch.events.get(place as usize).filter(|own| own.compared);
+        let candidate = own.and_then(|own| self.candidates.get_mut(own.candidate?));
+        candidate.is_some_and(|candidate| candidate.add_calm(event.operation, event.weight))
     }
 
     /// Looks at one event that is in the sketch, and so are those after it; `before` are the numbers of events before all of them.
@@ -132,7 +174,11 @@ impl Keyspace {
     ) {
         let Some((own, after)) = batch.events.get(place as usize..).and_then(<[_]>::split_first) else { return };
         self.set_head_events(before, own.number);
-        let shard = if batch.sharded == 0 { None } else { self.note_open_shard(event, own, newest, out) };
+        let shard = if batch.are_shards_counted {
+            own.shard.map(usize::from)
+        } else {
+            self.note_open_shard(event, own, newest, out)
+        };
         if batch.noted >> place & 1 == 0 {
             return;
         }

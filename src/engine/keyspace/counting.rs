@@ -139,7 +139,8 @@ impl Keyspace {
     /// Notes a key behind a shard that is at least half hot.
     #[inline]
     pub(super) fn note_shard(&mut self, at: usize, hash: u64, event: &AccessEvent<'_>, first_s: Option<u32>) {
-        if self.shard_details == 0 {
+        // Most shards have none, and most events are spared the rest.
+        if self.shards.get(at).is_none_or(|shard| shard.detail.is_none()) {
             return;
         }
         let Some(key) = event.keys.get(self.number) else { return };

@@ -42,6 +42,9 @@ impl Calm {
     }
 }
 
+/// Index of no rule.
+const NO_RULE: u16 = u16::MAX;
+
 /// The state of one key or shard.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Heat {
@@ -49,9 +52,10 @@ pub(crate) struct Heat {
     /// When the state last changed.
     changed: Option<EventTime>,
     hot_since: Option<EventTime>,
-    rule: usize,
+    /// Index of the rule that raised it; none of them when the rules are other ones by now.
+    rule: u16,
     kind: Option<RuleKind>,
-    window: usize,
+    window: u8,
     /// The least threshold of each window when it was raised.
     raised: [u64; MAX_WINDOWS],
     cool_since: Option<EventTime>,
@@ -96,10 +100,11 @@ impl Heat {
 
     /// The rule that raised it, with the numbers as they are now.
     pub(crate) fn reason(&self, levels: &Levels, seen: &Seen) -> Reason {
-        let threshold = levels.threshold(self.window, self.rule, seen.events[self.window]);
+        let (rule, window) = (usize::from(self.rule), usize::from(self.window));
+        let threshold = levels.threshold(window, rule, seen.events[window]);
         let now = threshold.map(|threshold| threshold.confirm.unwrap_or(threshold.suspect));
-        let kind = self.kind.unwrap_or_else(|| levels.kind(self.rule));
-        reason(levels, seen, kind, self.window, now.unwrap_or(self.raised[self.window]))
+        let kind = self.kind.unwrap_or_else(|| levels.kind(rule));
+        reason(levels, seen, kind, window, now.unwrap_or(self.raised[window]))
     }
 
     /// Raises when a rule holds or may hold, and it was not known before.
@@ -114,7 +119,8 @@ impl Heat {
         for (at, raised) in self.raised.iter_mut().enumerate() {
             *raised = levels.least(at, seen.events[at]);
         }
-        (self.rule, self.kind, self.window, self.cool_since) = (rule, Some(levels.kind(rule)), window, None);
+        self.set_rule(levels, rule, window);
+        self.cool_since = None;
         let at = self.not_before(at);
         let change = if confirmed {
             self.state = State::Hot;
@@ -134,13 +140,19 @@ impl Heat {
             return;
         }
         if let Some(Found { rule, window, .. }) = levels.find(&seen.counts, &seen.events) {
-            (self.rule, self.kind, self.window) = (rule, Some(levels.kind(rule)), window);
+            self.set_rule(levels, rule, window);
         } else {
-            self.rule = usize::MAX;
+            self.rule = NO_RULE;
         }
         for (at, raised) in self.raised.iter_mut().enumerate() {
             *raised = levels.least(at, seen.events[at]);
         }
+    }
+
+    fn set_rule(&mut self, levels: &Levels, rule: usize, window: usize) {
+        self.rule = u16::try_from(rule).unwrap_or(NO_RULE);
+        self.kind = Some(levels.kind(rule));
+        self.window = u8::try_from(window).unwrap_or(0);
     }
 
     /// A pane of the newest window ends at `until` with these counts: it is remembered when they are not cool.

@@ -25,7 +25,7 @@ pub(crate) struct Candidate {
     near: Near,
     /// Its counts.
     pub(crate) tally: Tally,
-    /// What its requests did in the open pane, as far as `requests` does not hold it yet.
+    /// What its requests did in the open pane, as far as `rest` does not hold it yet.
     open: Requests,
     /// Events until the next one that the detail looks at; 0 without detail.
     wait: u32,
@@ -37,16 +37,24 @@ pub(crate) struct Candidate {
     pub(crate) heat: Heat,
     /// The key.
     pub(crate) key: Arc<[u8]>,
-    hash: u64,
-    /// The same a pane of the longest window.
-    requests: Box<[Requests]>,
-    /// Event time when it became one.
-    since: EventTime,
     /// From half hot on.
     detail: Option<Box<Detail>>,
+    rest: Box<Rest>,
 }
 
 const _: () = assert!(std::mem::offset_of!(Candidate, heat) <= 64, "one cache line an event");
+// Of an even number of lines the first ones would share a part of the cache's sets.
+const _: () = assert!(size_of::<Candidate>() == 192, "an odd number of cache lines");
+
+/// What is not read at every event or pane.
+#[derive(Debug, Clone)]
+struct Rest {
+    hash: u64,
+    /// Event time when it became a candidate.
+    since: EventTime,
+    /// What its requests did, a pane of the longest window.
+    requests: Box<[Requests]>,
+}
 
 impl Candidate {
     /// A new candidate.
@@ -68,16 +76,14 @@ impl Candidate {
             planned: false,
             heat: Heat::default(),
             key: Arc::from(key),
-            hash,
-            requests: vec![Requests::default(); panes].into_boxed_slice(),
-            since,
             detail: None,
+            rest: Box::new(Rest { hash, since, requests: vec![Requests::default(); panes].into_boxed_slice() }),
         }
     }
 
     #[inline]
-    fn is(&self, key: &[u8]) -> bool {
-        self.near == Near::of(key) && (self.near.is_whole() || *self.key == *key)
+    fn is(&self, near: Near, key: &[u8]) -> bool {
+        self.near == near && (near.is_whole() || *self.key == *key)
     }
 
     /// Notes what an event of the open pane did, whether or not it is compared; true when the detail is to look at it.
@@ -85,6 +91,19 @@ impl Candidate {
     pub(crate) fn note_open(&mut self, operation: Operation, weight: u64) -> bool {
         self.open.add(operation, weight);
         self.is_looked_at()
+    }
+
+    /// Counts an event of the open pane that is compared, and notes what it did. False, and nothing is done, when the rules or the
+    /// detail are to look at it.
+    #[inline]
+    pub(crate) fn add_calm(&mut self, operation: Operation, weight: u64) -> bool {
+        let calm = self.tally.sleeps_for(1) & (self.wait != 1);
+        if calm {
+            self.tally.add_asleep(true);
+            self.open.add(operation, weight);
+            self.wait = self.wait.saturating_sub(1);
+        }
+        calm
     }
 
     /// True when the detail is to look at this event.
@@ -117,7 +136,7 @@ impl Candidate {
     pub(crate) fn note_late(&mut self, timeline: &Timeline, place: &Place, operation: Operation, weight: u64) -> bool {
         let longest = timeline.windows().saturating_sub(1);
         if place.counted[longest]
-            && let Some(pane) = self.requests.get_mut(timeline.ring_slot(longest, place.panes[longest]))
+            && let Some(pane) = self.rest.requests.get_mut(timeline.ring_slot(longest, place.panes[longest]))
         {
             pane.add(operation, weight);
         }
@@ -130,7 +149,7 @@ impl Candidate {
         let longest = timeline.windows().saturating_sub(1);
         let slot = timeline.ring_slot(longest, timeline.mark(longest).head);
         let open = std::mem::take(&mut self.open);
-        if let Some(pane) = self.requests.get_mut(slot) {
+        if let Some(pane) = self.rest.requests.get_mut(slot) {
             pane.merge(&open);
         }
     }
@@ -142,7 +161,7 @@ impl Candidate {
         let longest = timeline.windows().saturating_sub(1);
         if longest == 0 || long_too {
             let slot = timeline.ring_slot(longest, timeline.mark(longest).head);
-            if let Some(pane) = self.requests.get_mut(slot) {
+            if let Some(pane) = self.rest.requests.get_mut(slot) {
                 *pane = Requests::default();
             }
         }
@@ -154,7 +173,7 @@ impl Candidate {
         let [reads, writes, scans, unknown] = requests.operations.map(u64::from);
         let detail = self.detail.as_deref();
         KeyProfile {
-            since: self.since,
+            since: self.rest.since,
             operations: Operations { reads, writes, scans, unknown },
             weight: requests.weight,
             sampled: detail.map_or(0, Detail::events),
@@ -171,7 +190,7 @@ impl Candidate {
         let head = timeline.mark(longest).head;
         let mut sum = self.open;
         for pane in head - timeline.axis(longest).panes + 1..=head {
-            if let Some(pane) = self.requests.get(timeline.ring_slot(longest, pane)) {
+            if let Some(pane) = self.rest.requests.get(timeline.ring_slot(longest, pane)) {
                 sum.merge(pane);
             }
         }
@@ -182,7 +201,7 @@ impl Candidate {
     pub(crate) fn clear(&mut self) {
         self.tally.clear();
         self.open = Requests::default();
-        self.requests.fill(Requests::default());
+        self.rest.requests.fill(Requests::default());
         self.set_detail(None);
     }
 }
@@ -224,6 +243,7 @@ pub(crate) struct Candidates {
     index: HashTable<u32>,
     all: Vec<Candidate>,
     seen: Filter,
+    hints: Hints,
     /// Grows whenever a candidate comes, goes or changes its place.
     revision: u64,
 }
@@ -260,11 +280,44 @@ impl Filter {
     }
 }
 
+/// Where the newest candidate with some part of its hash is: most look-ups need no more than this one.
+#[derive(Debug)]
+struct Hints(Box<[u16; HINTS]>);
+
+const HINTS: usize = 1 << 14;
+/// A place in the list that no candidate has: those beyond it have no hint.
+const NO_PLACE: u16 = u16::MAX;
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self(Box::new([NO_PLACE; HINTS]))
+    }
+}
+
+impl Hints {
+    /// Other bits than those of the filter.
+    #[inline]
+    fn slot(hash: u64) -> usize {
+        let [_, _, low, high, ..] = hash.to_le_bytes();
+        usize::from(u16::from_le_bytes([low, high])) % HINTS
+    }
+
+    fn add(&mut self, hash: u64, at: u32) {
+        self.0[Self::slot(hash)] = u16::try_from(at).unwrap_or(NO_PLACE);
+    }
+
+    #[inline]
+    fn place(&self, hash: u64) -> usize {
+        usize::from(self.0[Self::slot(hash)])
+    }
+}
+
 impl Candidates {
     /// The most bytes that `max` candidates take.
     pub(crate) fn max_bytes(max: usize, timeline: &Timeline) -> u64 {
         let rings = Tally::max_heap_bytes(timeline) + index(timeline.longest().capacity) * size_of::<Requests>();
-        let each = size_of::<Candidate>() + rings + DEFAULT_MAX_KEY_BYTES + 16 + 2 * size_of::<u32>() + 2;
+        let each =
+            size_of::<Candidate>() + size_of::<Rest>() + rings + DEFAULT_MAX_KEY_BYTES + 16 + 2 * size_of::<u32>() + 2;
         (max as u64).saturating_mul(each as u64).saturating_add(MAX_DETAILS.min(max) as u64 * Detail::MAX_BYTES)
     }
 
@@ -287,7 +340,16 @@ impl Candidates {
     /// The place in the list of a key that it may have.
     #[inline]
     pub(crate) fn look_up(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        let is_key = |at: &u32| self.all.get(place(*at)).is_some_and(|candidate| candidate.is(key));
+        let (near, hint) = (Near::of(key), self.hints.place(hash));
+        if self.all.get(hint).is_some_and(|candidate| candidate.is(near, key)) {
+            return Some(hint);
+        }
+        self.look_further(hash, near, key)
+    }
+
+    /// Two candidates may have one hint, and most keys that are none look like one in a part of their hashes.
+    fn look_further(&self, hash: u64, near: Near, key: &[u8]) -> Option<usize> {
+        let is_key = |at: &u32| self.all.get(place(*at)).is_some_and(|candidate| candidate.is(near, key));
         self.index.find(hash, is_key).map(|at| place(*at))
     }
 
@@ -325,10 +387,11 @@ impl Candidates {
     /// Makes the candidate at this place one that is found.
     fn list(&mut self, at: usize) {
         self.revision += 1;
-        let Self { index, all, seen, .. } = self;
-        let hash = |at: &u32| all.get(place(*at)).map_or(0, |candidate| candidate.hash);
+        let Self { index, all, seen, hints, .. } = self;
+        let hash = |at: &u32| all.get(place(*at)).map_or(0, |candidate| candidate.rest.hash);
         if let Ok(at) = u32::try_from(at) {
             seen.add(hash(&at));
+            hints.add(hash(&at), at);
             index.insert_unique(hash(&at), at, hash);
         }
     }
@@ -346,6 +409,7 @@ impl Candidates {
             self.revision += 1;
             self.index.clear();
             self.seen.0.fill(0);
+            self.hints.0.fill(NO_PLACE);
             (0..self.all.len()).for_each(|at| self.list(at));
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::sketch::key_hash;
 use super::super::verdict::BUCKET_COUNTERS;
-use super::frequent::{Frequent, copy_name, ranked};
+use super::frequent::{Frequent, ranked};
 use super::sampler::Generations;
 use crate::input::Operation;
 use crate::protocol::{bucket_hash, plan_seed};
@@ -33,13 +33,45 @@ pub(crate) struct Request<'a> {
     pub(crate) id: &'a [u8],
 }
 
+/// A caller's name, or the beginning of a long one. In place: most events of a key with many callers list another one.
+#[derive(Debug, Clone)]
+struct Caller {
+    length: u8,
+    bytes: [u8; MAX_CALLER_BYTES],
+}
+
+const _: () = assert!(MAX_CALLER_BYTES <= u8::MAX as usize, "a length is a byte");
+
+impl Default for Caller {
+    fn default() -> Self {
+        Self { length: 0, bytes: [0; MAX_CALLER_BYTES] }
+    }
+}
+
+impl AsRef<[u8]> for Caller {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
+}
+
+impl Caller {
+    #[inline]
+    fn set(&mut self, name: &[u8]) {
+        let name = name.get(..MAX_CALLER_BYTES).unwrap_or(name);
+        if let Some(own) = self.bytes.get_mut(..name.len()) {
+            own.copy_from_slice(name);
+            self.length = u8::try_from(name.len()).unwrap_or(0);
+        }
+    }
+}
+
 /// Counters of one generation: as long as the longest window.
 #[derive(Debug, Clone)]
 struct Generation {
     events: u64,
     without_request_id: u64,
     shards: Frequent<Arc<[u8]>, MAX_KEY_SHARDS>,
-    callers: Frequent<Vec<u8>, MAX_KEY_CALLERS>,
+    callers: Frequent<Caller, MAX_KEY_CALLERS>,
     buckets: [u32; BUCKET_COUNTERS],
 }
 
@@ -61,7 +93,7 @@ pub(crate) struct Detail {
 impl Detail {
     /// The most bytes that one detail takes.
     pub(crate) const MAX_BYTES: u64 =
-        2 * (size_of::<Generation>() + 16 * MAX_KEY_SHARDS + (24 + MAX_CALLER_BYTES) * MAX_KEY_CALLERS) as u64 + 64;
+        2 * (size_of::<Generation>() + 16 * MAX_KEY_SHARDS + size_of::<Caller>() * MAX_KEY_CALLERS) as u64 + 64;
 
     /// Nothing known yet.
     pub(crate) fn new(key: &[u8], keyspace_seed: u64, generation: i64) -> Self {
@@ -80,7 +112,7 @@ impl Detail {
         }
         if !request.caller.is_empty() {
             let hash = key_hash(request.caller, self.seed);
-            current.callers.add(hash, |own| copy_name(own, request.caller, MAX_CALLER_BYTES));
+            current.callers.add(hash, |own| own.set(request.caller));
         }
         if request.operation == Operation::Scan {
             // A scan visits every bucket, so it has no bucket of its own.

@@ -44,6 +44,7 @@ impl<N: Default + AsRef<[u8]>, const ROOM: usize> Frequent<N, ROOM> {
     fn list(&mut self, hash: u64, set: impl FnOnce(&mut N)) {
         let mut at = self.names.len();
         if at < ROOM {
+            self.names.reserve_exact(ROOM - at);
             self.names.push(N::default());
         } else {
             let least = self.least();

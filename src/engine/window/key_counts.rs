@@ -120,6 +120,8 @@ pub(crate) struct OpenEvent {
     pub(crate) uppers: [u32; MAX_WINDOWS],
     /// The key's place among the candidates, where it is one.
     pub(crate) candidate: Option<usize>,
+    /// The place of its shard, where that is known already.
+    pub(crate) shard: Option<u16>,
     /// It is counted.
     pub(crate) compared: bool,
     /// So many are counted up to this one.

@@ -1,7 +1,8 @@
 //! How closely the events of a busy key or shard are looked at.
 
-/// Which events of a busy stream are looked at closely: all of the first [`ALL_OF`] a generation, then every second of as many,
-/// every fourth, and so on, each picked by chance at the same mean distance, so that no rhythm of the stream is followed.
+/// Which events of a busy stream are looked at closely: all of the first [`ALL_OF`] a generation, then every second until twice as
+/// many were taken, every fourth until [`MOST_OF`] were, every eighth until as many, and so on, each picked by chance at the same
+/// mean distance, so that no rhythm of the stream is followed. More are taken of a busier stream, whose key needs more buckets.
 #[derive(Debug, Clone)]
 struct Sampler {
     state: u64,
@@ -11,7 +12,9 @@ struct Sampler {
 }
 
 /// Events of a generation that are all looked at.
-const ALL_OF: u32 = 4096;
+const ALL_OF: u32 = 1024;
+/// Events that are looked at before the distance doubles, at the most.
+const MOST_OF: u32 = 4096;
 /// The mean distance stays below 2^20.
 const MAX_DOUBLINGS: u32 = 20;
 
@@ -29,7 +32,7 @@ impl Sampler {
     /// Notes that an event was looked at; gives the distance to the next one.
     fn next(&mut self) -> u32 {
         self.taken += 1;
-        if self.taken >= ALL_OF && self.doublings < MAX_DOUBLINGS {
+        if self.taken >= (ALL_OF << self.doublings.min(2)).min(MOST_OF) && self.doublings < MAX_DOUBLINGS {
             (self.taken, self.doublings) = (0, self.doublings + 1);
         }
         if self.doublings == 0 {

@@ -115,14 +115,37 @@ impl Shards {
     }
 
     fn see_named(&mut self, name: &[u8], time_ms: i64, timeline: &Timeline) -> Option<usize> {
-        let near = Near::of(name);
-        let slot = index(i64::try_from(near.slot(RECENT_LOG2)).unwrap_or(0));
-        let recent = self.recent.get(slot).copied().map_or(0, usize::from);
+        let (near, slot, recent) = self.recent(name);
         if let Some(shard) = self.all.get_mut(recent).filter(|shard| shard.is(near, name)) {
             shard.newest_ms = shard.newest_ms.max(time_ms);
             return Some(recent);
         }
         self.see_other(name, slot, time_ms, timeline)
+    }
+
+    /// Where a shard of this name would be if it was seen lately: its slot among those, and the place in the list.
+    #[inline]
+    fn recent(&self, name: &[u8]) -> (Near, usize, usize) {
+        let near = Near::of(name);
+        let slot = index(i64::try_from(near.slot(RECENT_LOG2)).unwrap_or(0));
+        (near, slot, self.recent.get(slot).copied().map_or(0, usize::from))
+    }
+
+    /// The place of a shard that was seen lately and for which the rules need not look at the next `events` events; else none.
+    #[inline]
+    pub(crate) fn calm(&self, name: &[u8], events: u32) -> Option<u16> {
+        let (near, _, recent) = self.recent(name);
+        let shard = self.all.get(recent)?;
+        (shard.is(near, name) & shard.tally.sleeps_for(events)).then_some(u16::try_from(recent).unwrap_or(0))
+    }
+
+    /// Counts an event of the open pane on a shard for which the rules need not look.
+    #[inline]
+    pub(crate) fn add_calm(&mut self, at: u16, compared: bool, time_ms: i64) {
+        if let Some(shard) = self.all.get_mut(usize::from(at)) {
+            shard.newest_ms = shard.newest_ms.max(time_ms);
+            shard.tally.add_asleep(compared);
+        }
     }
 
     #[cold]

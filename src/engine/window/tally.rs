@@ -67,6 +67,18 @@ impl Tally {
         self.open >= self.wake_open
     }
 
+    /// True when the rules need not look at the next `events` events of the open pane.
+    #[inline]
+    pub(crate) const fn sleeps_for(&self, events: u32) -> bool {
+        self.open.saturating_add(events) < self.wake_open
+    }
+
+    /// Counts an event of the open pane, if it is compared, where the rules need not look.
+    #[inline]
+    pub(crate) fn add_asleep(&mut self, compared: bool) {
+        self.open = self.open.saturating_add(u32::from(compared));
+    }
+
     /// Counts an event of a closed pane; true when the rules must look.
     pub(crate) fn add_late(&mut self, place: &Place) -> bool {
         for window in 0..MAX_WINDOWS {
