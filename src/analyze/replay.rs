@@ -94,7 +94,7 @@ impl Replay {
         }
         let plans = settings.plans.iter().any(|plan| plan.mode != Mode::Observe);
         let planning = plans.then(|| Planning {
-            planner: Planner::new(settings.plans, settings.budget, settings.protocol),
+            planner: Planner::new(settings.plans, settings.budget, settings.protocol).over_recorded_events(),
             topic: PaperTopic::default(),
             config_hash: settings.config_hash,
             due: None,

@@ -80,6 +80,8 @@ fn one(section: &Section<'_, '_>, seed: Seed, time: TimeSettings, fields: Fields
     let plan = plan(section, &name, seed, mapper);
     let counting = counting(section, &name, seed, time, &plan);
     check_fields(section, fields, &plan, counting.hot_on);
+    let window = counting.windows.iter().map(|window| window.length).max().unwrap_or_default();
+    let plan = PlanSettings { window, ..plan };
     Keyspace { key, counting, plan }
 }
 
@@ -202,6 +204,9 @@ fn plan(section: &Section<'_, '_>, name: &str, seed: Seed, mapper: Option<Mapper
         headroom: section.or("headroom", &HEADROOM, 0.3),
         max_buckets: u32::try_from(max_buckets).unwrap_or(MAX_BUCKETS),
         min_gain: section.or("min_gain", &MIN_GAIN, 1.5),
+        // Known once the windows are.
+        window: Span::ZERO,
+        cooldown: section.or("cooldown", &UP_TO_A_DAY, Span::from_secs(1800)),
         mapper,
         quiet: section.or("quiet", &UP_TO_A_DAY, Span::from_secs(600)),
         allow: keys("allow"),

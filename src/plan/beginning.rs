@@ -117,6 +117,8 @@ impl Beginning<'_> {
             Some(Hindrance::Frozen)
         } else if settings.is_listed(&key.key) && !change.cools() {
             Some(Hindrance::Listed)
+        } else if splits_more && entry.is_some_and(|entry| running.cools_down(key, entry, settings.cooldown)) {
+            Some(Hindrance::Cooldown)
         } else {
             self.unripe(key, entry, running)
                 .or_else(|| view.over_budget(settings.mode, splits_more, change.cools()).map(Hindrance::Budget))
@@ -128,7 +130,7 @@ impl Beginning<'_> {
         let (view, budget) = (self.view, self.view.budget);
         // What a router is told to enter is not left at once: dwell runs from the record that ended the last migration.
         let dwells = entry.is_some_and(|entry| {
-            running.age(key, entry) < budget.min_dwell
+            running.rested(key, entry) < budget.min_dwell
                 || is_within(&entry.record.decided_at, view.now, budget.min_dwell)
         });
         if view.world.table.voided_at(key).is_some_and(|at| view.now.since(at) < budget.min_dwell) {
@@ -204,6 +206,10 @@ impl Beginning<'_> {
             history: settings.history,
             evidence,
             prediction,
+            // What a key rests for is read from its record, by a new leader as well: it goes all the way back with the key.
+            undone: record
+                .filter(|record| change == Change::Withdraw && record.did_not_help())
+                .and_then(|record| record.outcome.clone()),
             decided_at: self.view.now.to_rfc3339(),
             not_after: self.view.now.saturating_add(self.view.protocol.not_after).to_rfc3339(),
         })

@@ -44,6 +44,9 @@ pub enum Hindrance {
     /// A router could not obey the key's last plan.
     #[error("a router refused the key's last plan; it rests")]
     Refused,
+    /// The key's last split was measured not to help, and was undone.
+    #[error("the last split of the key did not help and was undone; it rests for the cooldown")]
+    Cooldown,
     /// Too few events were counted by bucket.
     #[error("undecided: {events} events counted by bucket, {needed} needed")]
     Undecided {
@@ -82,7 +85,7 @@ pub enum Hindrance {
 
 impl Hindrance {
     /// Every label that [`Hindrance::label`] gives.
-    pub const LABELS: [&'static str; 19] = [
+    pub const LABELS: [&'static str; 20] = [
         "observed",
         "unsettled",
         "cooling",
@@ -94,6 +97,7 @@ impl Hindrance {
         "dwell",
         "void",
         "refused",
+        "cooldown",
         "undecided",
         "no_request_ids",
         "little_gain",
@@ -119,6 +123,7 @@ impl Hindrance {
             Self::Dwell => "dwell",
             Self::Void => "void",
             Self::Refused => "refused",
+            Self::Cooldown => "cooldown",
             Self::Undecided { .. } => "undecided",
             Self::NoRequestIds(_) => "no_request_ids",
             Self::LittleGain { .. } => "little_gain",

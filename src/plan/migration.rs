@@ -13,7 +13,7 @@
 //! From dual on it goes forward. Nothing here looks at a clock, a table or a configuration: a model can drive these very functions.
 
 use crate::protocol::{
-    AckTable, Delete, Evidence, History, KeyField, Layout, MAX_READ_LAYOUTS, MAX_VALUE_BYTES, MigrationField,
+    AckTable, Delete, Evidence, History, KeyField, Layout, MAX_READ_LAYOUTS, MAX_VALUE_BYTES, MigrationField, Outcome,
     PlanEntry, PlanKey, PlanRecord, Prediction, SCHEMA, State, Version, Writes,
 };
 use crate::protocol::{BUCKET_HASH, BUCKET_KEY, BucketField, InvalidLayout};
@@ -149,6 +149,8 @@ pub struct Order {
     pub evidence: Evidence,
     /// What is expected.
     pub prediction: Prediction,
+    /// What the split that this migration undoes was measured to do, when it did not help.
+    pub undone: Option<Outcome>,
     /// RFC 3339, now.
     pub decided_at: String,
     /// RFC 3339: a record that reaches the log later is void.
@@ -224,7 +226,8 @@ pub fn begin(order: Order, standing: &Standing) -> Result<PlanRecord, CannotBegi
     };
     match record.encode().len() {
         bytes if bytes > MAX_VALUE_BYTES - LATER_BYTES => Err(CannotBegin::TooLong(bytes)),
-        _ => Ok(record),
+        // There is room for an outcome, be it the migration's own or that of the split that it undoes.
+        _ => Ok(PlanRecord { outcome: order.undone, ..record }),
     }
 }
 
@@ -371,6 +374,7 @@ mod tests {
                 hottest_shard_after: None,
                 added_load: 0.0,
             },
+            undone: None,
             decided_at: "2026-11-30T10:11:32.120Z".into(),
             not_after: "2026-11-30T10:11:42.120Z".into(),
         }

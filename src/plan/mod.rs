@@ -10,6 +10,7 @@ mod mapper;
 mod memory;
 pub mod migration;
 mod operation;
+mod outcome;
 mod pins;
 mod placement;
 mod policy;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::advising;
-use super::beginning::Beginning;
+use super::beginning::{Beginning, Change};
 use super::hindrance::Hindrance;
 use super::memory::Memory;
 use super::migration::Standing;
@@ -13,7 +13,7 @@ use super::settings::{BudgetSettings, Mode, PlanSettings, ProtocolSettings};
 use super::view::View;
 use super::words::{Disobeyed, Effect, Word, Words};
 use super::world::World;
-use crate::protocol::{PlanKey, State};
+use crate::protocol::{PlanKey, PlanRecord, State};
 use crate::units::EventTime;
 
 /// How important an operation is: the first is sent first.
@@ -33,6 +33,8 @@ pub(super) enum Rank {
     Hold,
     /// A migration begins.
     Begin,
+    /// What a split was measured to do.
+    Tell,
     /// A record has done its time.
     End,
     /// Advice.
@@ -53,6 +55,7 @@ pub struct Planner {
     approved: BTreeSet<PlanKey>,
     words: Words,
     hindrances: BTreeMap<PlanKey, Hindrance>,
+    measures: bool,
 }
 
 impl Planner {
@@ -67,7 +70,15 @@ impl Planner {
             approved: BTreeSet::new(),
             words: Words::default(),
             hindrances: BTreeMap::new(),
+            measures: true,
         }
+    }
+
+    /// The same planner over events that were recorded before, which do not follow what it decides: no split is measured.
+    #[must_use]
+    pub const fn over_recorded_events(mut self) -> Self {
+        self.measures = false;
+        self
     }
 
     /// The keyspaces, as configured.
@@ -127,7 +138,7 @@ impl Planner {
         if world.acks.contradiction(world.table).is_some() {
             return Vec::new();
         }
-        let view = View::new(world, now, &self.keyspaces, &self.budget, &self.protocol);
+        let view = View::new(world, now, &self.keyspaces, &self.budget, &self.protocol, self.measures);
         self.memory.observe(&view);
         self.approved.retain(|key| world.table.plan(key).is_some_and(|entry| entry.record.state == State::Proposed));
 
@@ -212,7 +223,11 @@ fn begin(
             continue;
         }
         let Some(standing) = Standing::of(entry.map(|entry| &entry.record)) else { continue };
-        let outcome = match beginning.heats(hot, settings, &standing) {
+        let wanted = match entry {
+            Some(entry) if undoes(&entry.record, &standing) => Ok(Some(Change::Withdraw)),
+            _ => beginning.heats(hot, settings, &standing),
+        };
+        let outcome = match wanted {
             Ok(Some(change)) => match beginning.hindrance(&key, entry, settings, change, running) {
                 None if begun.is_none() => beginning
                     .first_record(&key, settings, entry.map(|entry| &entry.record), &standing, change)
@@ -231,6 +246,11 @@ fn begin(
     begun.or_else(|| cool_down(view, beginning, running, rested))
 }
 
+/// True for a split that was measured not to help: no heat is a reason to keep it, and none to grow it.
+fn undoes(record: &PlanRecord, standing: &Standing) -> bool {
+    record.did_not_help() && !standing.write.is_bare()
+}
+
 /// The one key that loses buckets next.
 fn cool_down(
     view: &View<'_>,
@@ -241,7 +261,10 @@ fn cool_down(
     rested.iter().filter(|key| view.pinned(key).is_none() && !view.is_blocked(key)).find_map(|key| {
         let (settings, entry) = (view.settings(key)?, view.world.table.plan(key)?);
         let standing = Standing::of(Some(&entry.record))?;
-        let change = beginning.cools(key, settings, &standing)?;
+        let change = match undoes(&entry.record, &standing) {
+            true => Change::Withdraw,
+            false => beginning.cools(key, settings, &standing)?,
+        };
         match beginning.hindrance(key, Some(entry), settings, change, running) {
             None => beginning.first_record(key, settings, Some(&entry.record), &standing, change).ok(),
             Some(_) => None,

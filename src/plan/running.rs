@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use super::memory::Memory;
 use super::migration::{self, Facts, Step, Wait};
 use super::operation::Operation;
+use super::outcome;
 use super::policy::Rank;
 use super::settings::Mode;
-use super::view::{View, cools_down};
+use super::view::{View, cools_down, time_of};
 use crate::protocol::{Layout, PlanEntry, PlanKey, State};
-use crate::units::Span;
+use crate::units::{EventTime, Span};
 
 /// One plan of the table and what becomes of it.
 pub(super) struct Running<'a> {
@@ -51,8 +52,10 @@ impl Running<'_> {
                 Need::Send(rank, Operation::Put(next))
             }
             Step::Wait(Wait::Approval) => self.approval(key, entry),
+            // A purge may take days; what the split does is seen before it has ended.
+            Step::Wait(Wait::Retirement) => self.measured(key, entry).unwrap_or(Need::Wait(Wait::Retirement)),
             Step::Wait(wait) => Need::Wait(wait),
-            Step::Done => self.ended(key, entry),
+            Step::Done => self.measured(key, entry).unwrap_or_else(|| self.ended(key, entry)),
         }
     }
 
@@ -68,16 +71,40 @@ impl Running<'_> {
         }
     }
 
+    /// When the record reached the log, or was first seen where the log keeps no time.
+    fn since(&self, key: &PlanKey, entry: &PlanEntry) -> Option<EventTime> {
+        entry.log_time.or_else(|| self.memory.seen_at(key))
+    }
+
     /// How long the record has been in the log, or has been seen where the log keeps no time.
-    pub(super) fn age(&self, key: &PlanKey, entry: &PlanEntry) -> Span {
-        let since = entry.log_time.or_else(|| self.memory.seen_at(key));
-        since.map_or(Span::ZERO, |since| self.view.now.since(since))
+    fn age(&self, key: &PlanKey, entry: &PlanEntry) -> Span {
+        self.since(key, entry).map_or(Span::ZERO, |since| self.view.now.since(since))
+    }
+
+    /// How long ago the key's last migration ended: an outcome that is published later ends none.
+    pub(super) fn rested(&self, key: &PlanKey, entry: &PlanEntry) -> Span {
+        let own = entry.record.outcome.as_ref().filter(|_| !entry.record.migration.to.is_bare());
+        let settled = own.and_then(|outcome| outcome.settled_at.as_deref()).and_then(time_of);
+        settled.map_or_else(|| self.age(key, entry), |settled| self.view.now.since(settled))
+    }
+
+    /// True while a key rests whose split did not help and was undone.
+    pub(super) fn cools_down(&self, key: &PlanKey, entry: &PlanEntry, cooldown: Span) -> bool {
+        let undone = entry.record.did_not_help() && entry.record.read == [Layout::BARE];
+        undone && self.age(key, entry) < cooldown
+    }
+
+    /// The record with what the split was measured to do, once that can be said.
+    fn measured(&self, key: &PlanKey, entry: &PlanEntry) -> Option<Need> {
+        let since = self.since(key, entry)?;
+        outcome::measured(self.view, key, entry, since).map(|record| put(Rank::Tell, record))
     }
 
     /// A proposal, or a prepare that routers have not let on, whose reason has gone.
     fn given_up(&self, key: &PlanKey, entry: &PlanEntry) -> Option<Need> {
         let record = &entry.record;
-        if !matches!(record.state, State::Proposed | State::Prepare) {
+        // A split that did not help is undone whatever becomes of the key's heat.
+        if !matches!(record.state, State::Proposed | State::Prepare) || record.did_not_help() {
             return None;
         }
         let quiet = self.view.settings(key).map(|settings| settings.quiet)?;
@@ -118,10 +145,12 @@ impl Running<'_> {
         prepared.map_or(Need::Wait(Wait::Approval), |record| put(Rank::Begin, record))
     }
 
-    /// A migration that is over: a key back in the bare layout loses its record after a while.
+    /// A migration that is over: a key back in the bare layout loses its record after a while, and not while it rests by that record.
     fn ended(&self, key: &PlanKey, entry: &PlanEntry) -> Need {
         let bare = entry.record.read == [Layout::BARE];
-        if bare && self.age(key, entry) >= self.view.protocol.tombstone_after {
+        let cooldown = self.view.settings(key).map_or(Span::ZERO, |settings| settings.cooldown);
+        let rests = self.cools_down(key, entry, cooldown);
+        if bare && !rests && self.age(key, entry) >= self.view.protocol.tombstone_after {
             Need::Send(Rank::End, Operation::Remove(key.clone()))
         } else {
             Need::Nothing

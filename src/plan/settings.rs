@@ -37,8 +37,12 @@ pub struct PlanSettings {
     pub headroom: f64,
     /// The most buckets of a split; a power of two up to 256.
     pub max_buckets: u32,
-    /// A split must cut the hottest part by at least this factor.
+    /// A split must cut the hottest part by at least this factor, as predicted and as measured.
     pub min_gain: f64,
+    /// The longest window of the keyspace: what a split did is measured over it.
+    pub window: Span,
+    /// How long a key rests after a split of it that did not help was undone.
+    pub cooldown: Span,
     /// How the store maps keys to shards, where it is declared.
     pub mapper: Option<Mapper>,
     /// How long a split key must be cool before it is shrunk or withdrawn.

@@ -137,25 +137,25 @@ impl<'a> Load<'a> {
 const MOST_BUCKETS: u32 = 1 << BUCKET_POWERS;
 
 /// The hottest bucket of every size, counted once.
-struct Hottest {
+pub(super) struct Hottest {
     all: f64,
     /// Events of the hottest of 2^power buckets, by power.
     most: [u64; BUCKET_POWERS + 1],
 }
 
 impl Hottest {
-    fn of(buckets: &[u32; BUCKET_COUNTERS]) -> Self {
+    pub(super) fn of(buckets: &[u32; BUCKET_COUNTERS]) -> Self {
         let most = hottest_buckets(buckets);
         Self { all: most[0] as f64, most }
     }
 
     /// Share of the hottest bucket as counted.
-    fn share(&self, buckets: u32) -> f64 {
+    pub(super) fn share(&self, buckets: u32) -> f64 {
         if self.all == 0.0 { 1.0 / f64::from(buckets) } else { self.count(buckets) / self.all }
     }
 
     /// Share of the hottest bucket at the least: noise taken out, and never below an even share.
-    fn least(&self, buckets: u32) -> f64 {
+    pub(super) fn least(&self, buckets: u32) -> f64 {
         let (even, count) = (1.0 / f64::from(buckets), self.count(buckets));
         if self.all == 0.0 { even } else { ((count - BUCKET_NOISE * count.sqrt()) / self.all).max(even) }
     }
@@ -257,6 +257,8 @@ mod tests {
             headroom: 0.0,
             max_buckets: 256,
             min_gain: 1.5,
+            window: Span::from_secs(60),
+            cooldown: Span::ZERO,
             mapper: None,
             quiet: Span::from_secs(600),
             allow: Vec::new(),

@@ -22,6 +22,8 @@ pub(super) struct View<'a> {
     pub(super) now: EventTime,
     pub(super) budget: &'a BudgetSettings,
     pub(super) protocol: &'a ProtocolSettings,
+    /// Events follow what is decided, so that what a split does can be measured.
+    pub(super) measures: bool,
     keyspaces: &'a [PlanSettings],
     heat: BTreeMap<(usize, &'a [u8]), &'a HotKey>,
     used: Used,
@@ -69,9 +71,10 @@ impl<'a> View<'a> {
         keyspaces: &'a [PlanSettings],
         budget: &'a BudgetSettings,
         protocol: &'a ProtocolSettings,
+        measures: bool,
     ) -> Self {
         let heat = world.hot.iter().map(|hot| ((hot.keyspace, &*hot.key), hot)).collect();
-        Self { world, now, budget, protocol, keyspaces, heat, used: Used::of(world, now) }
+        Self { world, now, budget, protocol, measures, keyspaces, heat, used: Used::of(world, now) }
     }
 
     /// The number of a keyspace.
@@ -170,7 +173,11 @@ pub(super) fn cools_down(record: &PlanRecord) -> bool {
 
 /// True when `time`, RFC 3339, lies less than `span` before `now`; a time ahead of now does too, and one that cannot be read does not.
 pub(super) fn is_within(time: &str, now: EventTime, span: Span) -> bool {
-    let millis = time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
-    let time = millis.and_then(|millis| EventTime::from_millis(millis).ok());
-    time.is_some_and(|time| now.since(time) < span)
+    time_of(time).is_some_and(|time| now.since(time) < span)
+}
+
+/// The time that RFC 3339 names.
+pub(super) fn time_of(text: &str) -> Option<EventTime> {
+    let millis = text.parse::<jiff::Timestamp>().ok()?.as_millisecond();
+    EventTime::from_millis(millis).ok()
 }

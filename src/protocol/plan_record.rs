@@ -132,7 +132,7 @@ pub struct PlanRecord {
     pub evidence: Evidence,
     /// What is expected of it.
     pub prediction: Prediction,
-    /// What it was measured to do, once it was.
+    /// What it was measured to do, once it was. In a migration that undoes a split which did not help: what that was measured to do.
     pub outcome: Option<Outcome>,
     /// RFC 3339, when the migration was decided.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
@@ -169,6 +169,12 @@ impl PlanRecord {
     #[must_use]
     pub fn is_turned_round(&self) -> bool {
         self.state == State::Settled && self.write == Some(self.migration.from)
+    }
+
+    /// True when the last split of the key was measured not to help: in its record, and in those of the migration that undoes it.
+    #[must_use]
+    pub fn did_not_help(&self) -> bool {
+        self.outcome.as_ref().is_some_and(|outcome| !outcome.helped)
     }
 
     /// The record's value.
@@ -410,11 +416,24 @@ pub struct Prediction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
-    /// Share of all load on the hottest shard, measured after settling.
-    pub hottest_shard: f64,
+    /// Share of all load on the hottest shard, measured after settling; none where no shard is known.
+    pub hottest_shard: Option<f64>,
     /// RFC 3339.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     pub measured_at: String,
-    /// Whether it was worth it by `min_gain`.
+    /// Whether it cut the hottest part of the key's load by `min_gain` at least.
     pub helped: bool,
+    /// Share of the key's point requests on its hottest bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hottest_bucket_share: Option<f64>,
+    /// Share of the key's requests on the shard that served most of them; none where events name no shard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_shard_share: Option<f64>,
+    /// Length of the window that it was measured over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_ms: Option<u64>,
+    /// RFC 3339, when the record that ended the migration reached the log: nothing older was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
+    pub settled_at: Option<String>,
 }

@@ -72,6 +72,7 @@ pub(crate) fn order(key: PlanKey, version: Version, buckets: u32, writes: Writes
             hottest_shard_after: None,
             added_load: 0.0,
         },
+        undone: None,
         decided_at: TIME.into(),
         not_after: TIME.into(),
     }

@@ -49,6 +49,8 @@ pub(crate) struct Loop {
     second: u64,
     /// Keys and the seconds at which a migration of theirs began, with where it led.
     pub(crate) begun: Vec<(String, u64, Layout)>,
+    /// Each bucket of a key is on a shard of its own; else all of them are where the bare key was.
+    pub(crate) spread: bool,
 }
 
 impl Loop {
@@ -66,7 +68,12 @@ impl Loop {
             counting: CountingSettings { seed: 42, ..CountingSettings::default() },
             ..KeyspaceSettings::default()
         };
-        let plans = PlanSettings { bucket_rate: Rate::per_second(20.0).unwrap(), quiet: QUIET, ..settings() };
+        let plans = PlanSettings {
+            bucket_rate: Rate::per_second(20.0).unwrap(),
+            quiet: QUIET,
+            window: Span::from_secs(10),
+            ..settings()
+        };
         Self {
             sim: Sim::new(vec![plans]),
             engine: Engine::new(EngineSettings { keyspaces: vec![keyspace], time: TimeSettings::default() }),
@@ -74,6 +81,7 @@ impl Loop {
             events: 0,
             second: 0,
             begun: Vec::new(),
+            spread: true,
         }
     }
 
@@ -118,15 +126,24 @@ impl Loop {
         self.events += 1;
         let (id, caller) = (format!("request-{}", self.events), format!("service-{}", self.events % 7));
         let reads = self.below(10) < kind.reads_of_ten;
+        let id = kind.id.unwrap_or(&id);
+        let shard = self.bucket_of(&kind.key, id).filter(|_| self.spread).map(|bucket| format!("b{bucket}"));
         let event = AccessEvent {
             operation: if reads { Operation::Read } else { Operation::Write },
-            shard: kind.shard.as_bytes(),
-            request_id: kind.id.unwrap_or(&id).as_bytes(),
+            shard: shard.as_deref().unwrap_or(kind.shard).as_bytes(),
+            request_id: id.as_bytes(),
             caller: kind.caller.unwrap_or(&caller).as_bytes(),
             ..AccessEvent::new(now, kind.key.as_bytes())
         };
         self.engine.handle_event(Partition(0), &event, now).unwrap();
         while self.engine.poll_verdict().is_some() {}
+    }
+
+    /// The bucket of an id that is written, while the key is split.
+    fn bucket_of(&self, key: &str, id: &str) -> Option<u32> {
+        let record = self.sim.plan(key)?;
+        let layout = record.write.filter(|layout| !layout.is_bare())?;
+        Some(layout.bucket_of(id.as_bytes(), record.bucket.seed))
     }
 
     /// Notes the migrations that began in this second.

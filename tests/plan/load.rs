@@ -22,7 +22,8 @@ fn h7_a_short_drop_of_load_undoes_nothing() {
     sim.pass(120);
     sim.hot = keys;
     sim.pass(1200);
-    assert_eq!((split_keys(&sim), sim.log.len()), (5, before), "no un-split, and no re-split on return");
+    // Beside what each of them was measured to do.
+    assert_eq!((split_keys(&sim), sim.log.len()), (5, before + 5), "no un-split, and no re-split on return");
 }
 
 /// Case H7: when the drop lasts, splits are undone one a minute, not all at once.
@@ -91,7 +92,7 @@ fn a_key_between_two_sizes_does_not_flap() {
         .history("a")
         .into_iter()
         .flatten()
-        .filter(|r| !r.retire.is_empty())
+        .filter(|r| !r.retire.is_empty() && r.outcome.is_none())
         .map(|r| r.migration.to.buckets())
         .collect();
     assert_eq!(buckets, [4, 8]);

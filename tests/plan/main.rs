@@ -8,6 +8,7 @@ mod closed_loop;
 mod flapping;
 mod holds;
 mod load;
+mod outcome;
 mod pins;
 mod placing;
 mod random;

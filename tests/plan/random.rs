@@ -1,7 +1,7 @@
 //! Any sequence of heat, failures, joins, leaders, operators' words and lost sight: every record is a legal step, and in the end all can finish.
 
 use keyheat::plan::{BudgetSettings, PlanSettings, Wish};
-use keyheat::protocol::{AckTable, History, PlanKey, PlanRecord, PlanTopicKey, State, Version, Writes};
+use keyheat::protocol::{AckTable, History, Layout, PlanKey, PlanRecord, PlanTopicKey, State, Version, Writes};
 use keyheat::units::{EventTime, Span};
 use proptest::prelude::*;
 
@@ -19,6 +19,7 @@ enum Event {
     Complete(bool),
     Settled(bool),
     Say(usize, Wish),
+    Spread(bool),
     Pass(u64),
 }
 
@@ -38,6 +39,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::NewLeader),
         1 => any::<bool>().prop_map(Event::Complete),
         1 => any::<bool>().prop_map(Event::Settled),
+        1 => any::<bool>().prop_map(Event::Spread),
         8 => prop::sample::select(vec![1_u64, 3, 30, 70, 310, 650]).prop_map(Event::Pass),
     ]
 }
@@ -70,8 +72,14 @@ fn happen(sim: &mut Sim, event: &Event) {
         Event::Settled(settled) => sim.condition.catching_up = !settled,
         // What comes of it is told by the records.
         Event::Say(key, wish) => drop(sim.say_only(KEYS[*key], *wish)),
+        Event::Spread(spread) => sim.spread = *spread,
         Event::Pass(secs) => sim.now = sim.now.saturating_add(Span::from_secs(*secs)),
     }
+}
+
+/// True for a record that says again what the one before it says, with what was measured.
+fn tells(before: &PlanRecord, after: &PlanRecord) -> bool {
+    after.outcome.is_some() && PlanRecord { outcome: before.outcome.clone(), ..after.clone() } == *before
 }
 
 /// The steps that a key may make, written down anew: from one record to the next, none being the bare key without a record.
@@ -92,6 +100,9 @@ fn is_legal(before: Option<&PlanRecord>, after: Option<&PlanRecord>) -> bool {
     let same = before.migration == after.migration && before.bucket == after.bucket;
     let holds = before.migration.writes == Writes::Update;
     match (before.state, after.state) {
+        _ if tells(before, after) => {
+            rests(before) && before.outcome.is_none() && before.migration.to == before.write.unwrap_or(Layout::BARE)
+        }
         _ if rests(before) => begins(after) && Some(after.migration.from) == before.write && !same,
         (State::Proposed, State::Prepare) => after.migration.to == before.migration.to,
         (State::Proposed | State::Prepare, State::Settled) => same && after.is_turned_round(),

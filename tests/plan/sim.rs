@@ -30,6 +30,8 @@ pub(crate) fn settings() -> PlanSettings {
         headroom: 0.0,
         max_buckets: 256,
         min_gain: 1.5,
+        window: Span::from_secs(60),
+        cooldown: Span::from_secs(1800),
         mapper: None,
         quiet: Span::from_secs(600),
         allow: Vec::new(),
@@ -100,6 +102,8 @@ pub(crate) struct Sim {
     pub(crate) keyspaces: Vec<PlanSettings>,
     pub(crate) budget: BudgetSettings,
     pub(crate) hot: Vec<HotKey>,
+    /// Each bucket of a key is on a shard of its own; else all of them are where the bare key was.
+    pub(crate) spread: bool,
     pub(crate) shards: Vec<Vec<ShardLoad>>,
     pub(crate) mappers: Vec<MapperTrust>,
     pub(crate) condition: Condition,
@@ -137,6 +141,7 @@ impl Sim {
             keyspaces,
             budget,
             hot: Vec::new(),
+            spread: true,
             shards: vec![Vec::new()],
             mappers: Vec::new(),
             condition: WHOLE,
@@ -214,8 +219,9 @@ impl Sim {
     /// What the planner would send now.
     pub(crate) fn decide(&mut self) -> Vec<Operation> {
         let end_offsets = BTreeMap::from([(Partition(0), Offset(88_120))]);
+        let hot: Vec<HotKey> = self.hot.iter().map(|hot| self.served(hot)).collect();
         let world = World {
-            hot: &self.hot,
+            hot: &hot,
             shards: &self.shards,
             mappers: &self.mappers,
             condition: self.condition,
@@ -249,6 +255,19 @@ impl Sim {
             assert!(sent, "a word that nothing is sent for is answered");
         }
         panic!("no answer to a word");
+    }
+
+    /// The hot key as its events are served: by a shard for each bucket.
+    fn served(&self, hot: &HotKey) -> HotKey {
+        let keyspace = self.keyspaces.get(hot.keyspace).map_or("", |settings| &settings.keyspace);
+        let entry = self.table.plan(&PlanKey::new(keyspace, &hot.key));
+        let layout = entry.and_then(|entry| entry.record.write);
+        let Some(layout) = layout.filter(|layout| self.spread && !layout.is_bare()) else { return hot.clone() };
+        let all: u64 = hot.profile.shards.iter().map(|(_, count)| count.upper).sum();
+        let count = Estimate::exact(all / u64::from(layout.buckets()));
+        let shard = |bucket| (Arc::from(format!("s{bucket}").as_bytes()), count);
+        let profile = KeyProfile { shards: (0..layout.buckets()).map(shard).collect(), ..hot.profile.clone() };
+        HotKey { profile, ..hot.clone() }
     }
 
     /// Answers the shadowed, else decides and sends the first operation; lets everybody follow. False when there is nothing to send.
@@ -382,9 +401,13 @@ impl Sim {
             .collect()
     }
 
-    /// The states that a key went through; `retire` and `end` for a settled record with a list, and for a tombstone.
+    /// The states that a key went through; `retire` and `end` for a settled record with a list, and for a tombstone. A record that only
+    /// tells what was measured is none of them.
     pub(crate) fn states_of(&self, key: &str) -> Vec<&'static str> {
-        self.history(key).iter().map(|record| record.as_ref().map_or("end", name)).collect()
+        let tells = |record: &PlanRecord| record.outcome.is_some() && !record.migration.to.is_bare();
+        let history = self.history(key);
+        let steps = history.iter().filter(|record| !record.as_ref().is_some_and(tells));
+        steps.map(|record| record.as_ref().map_or("end", name)).collect()
     }
 
     /// The state of every key.

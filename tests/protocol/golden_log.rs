@@ -28,6 +28,7 @@ pub(crate) fn begin(
         history,
         evidence: like.evidence,
         prediction: like.prediction,
+        undone: None,
         decided_at: DECIDED_AT.to_owned(),
         not_after: time(10_000).to_rfc3339(),
     };

@@ -154,6 +154,7 @@ fn walk() -> Vec<(&'static str, PlanRecord)> {
             history: History::Move,
             evidence: prepare.evidence.clone(),
             prediction: prepare.prediction.clone(),
+            undone: None,
             decided_at: prepare.decided_at.clone(),
             not_after: prepare.decided_at.clone(),
         },
