@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::catalogue::Metric;
+use super::catalogue::{HELPED, Metric};
 use super::counters::{Sample, TelemetrySettings, Value, to_f64};
 use super::display::{MAX_LABEL_CHARS, escape};
 use super::labels::{Bound, ConditionLabel, Cut, EngineCut, Latch, Served};
@@ -143,6 +143,10 @@ fn keyspace_samples(metric: Metric, settings: &TelemetrySettings, view: &View, k
         Metric::Plans => {
             let by_state = State::ALL.iter().zip(&keyspace.plans_by_state);
             by_state.map(|(state, plans)| sample(&[name, state.label()], count(*plans))).collect()
+        }
+        Metric::PlanOutcomes => {
+            let by_outcome = HELPED.iter().zip(&keyspace.plans_by_outcome);
+            by_outcome.map(|(helped, plans)| sample(&[name, helped], count(*plans))).collect()
         }
         _ => Vec::new(),
     }

@@ -9,7 +9,7 @@ use crate::engine::{
     WindowStatus,
 };
 use crate::plan::{MapperCheck, MapperTrust};
-use crate::protocol::{Layout, PlanRecord, PolicyEntry, State, Version};
+use crate::protocol::{Layout, Outcome, PlanRecord, PolicyEntry, Prediction, State, Version};
 use crate::units::{Estimate, EventTime, Offset, Partition, Rate, Share, Span};
 
 /// The most keys of a keyspace that a view lists, the hottest first; all are counted.
@@ -103,6 +103,8 @@ pub struct KeyspaceView {
     pub memory_bytes: u64,
     /// Plans by state, in the order of [`State::ALL`].
     pub plans_by_state: [usize; State::ALL.len()],
+    /// Plans whose split was measured, by whether it helped: `true`, `false`.
+    pub plans_by_outcome: [usize; 2],
     /// Plans, cut; fill by [`KeyspaceView::add_plan`].
     pub plans: Vec<PlanView>,
     /// Keys that are pinned or blocked, in all.
@@ -274,8 +276,10 @@ pub struct PlanView {
     pub read: Vec<Layout>,
     /// When it was decided, RFC 3339.
     pub decided_at: String,
-    /// Predicted share of all load on the hottest shard, before and after, where a mapper is declared.
-    pub hottest_shard: Option<(f64, f64)>,
+    /// What is expected of it.
+    pub prediction: Prediction,
+    /// What it was measured to do, once it was.
+    pub outcome: Option<Outcome>,
     /// Routers that have not acknowledged it.
     pub waiting_for: usize,
 }
@@ -291,7 +295,8 @@ impl PlanView {
             write: record.write,
             read: record.read.clone(),
             decided_at: record.decided_at.clone(),
-            hottest_shard: record.prediction.hottest_shard_before.zip(record.prediction.hottest_shard_after),
+            prediction: record.prediction.clone(),
+            outcome: record.outcome.clone(),
             waiting_for,
         }
     }
@@ -387,6 +392,7 @@ impl KeyspaceView {
             cuts: [0; EngineCut::ALL.len()],
             memory_bytes: 0,
             plans_by_state: [0; State::ALL.len()],
+            plans_by_outcome: [0; 2],
             plans: Vec::new(),
             ruled_keys: 0,
             policies: Vec::new(),
@@ -456,6 +462,9 @@ impl KeyspaceView {
     pub fn add_plan(&mut self, plan: PlanView) {
         if let Some(state) = State::ALL.iter().position(|state| *state == plan.state) {
             self.plans_by_state[state] += 1;
+        }
+        if let Some(outcome) = &plan.outcome {
+            self.plans_by_outcome[usize::from(!outcome.helped)] += 1;
         }
         if self.plans.len() < MAX_LISTED_PLANS {
             self.plans.push(plan);

@@ -2,7 +2,7 @@
 
 use keyheat::engine::{NotApplicable, RuleKind, RuleStatus, ShardCause, ShardLoad, ShardProfile};
 use keyheat::observe::HttpSettings;
-use keyheat::protocol::{Layout, State, Version};
+use keyheat::protocol::{Layout, Outcome, Prediction, State, Version};
 use keyheat::telemetry::{KeyDisplay, Latch, PlanView, RouterView, TelemetrySettings};
 use keyheat::units::{Estimate, EventTime, Share, Span};
 
@@ -59,7 +59,21 @@ fn filled_for(change: impl FnOnce(&mut TelemetrySettings, &mut HttpSettings)) ->
         write: Some(split),
         read: vec![split, Layout::BARE],
         decided_at: "2026-11-30T10:11:32.120Z".to_owned(),
-        hottest_shard: Some((0.46, 0.09)),
+        prediction: Prediction {
+            hottest_bucket_share: 0.131,
+            hottest_shard_before: Some(0.46),
+            hottest_shard_after: Some(0.09),
+            added_load: 0.0,
+        },
+        outcome: Some(Outcome {
+            hottest_shard: Some(0.12),
+            measured_at: "2026-11-30T10:21:32.120Z".to_owned(),
+            helped: true,
+            hottest_bucket_share: Some(0.14),
+            key_shard_share: None,
+            window_ms: Some(60_000),
+            settled_at: None,
+        }),
         waiting_for: 1,
     });
     view.control.leader = true;
@@ -160,6 +174,9 @@ fn lists_are_filtered_by_keyspace_and_cut() {
     let plan = &site.get("/v1/plans").json()["keyspaces"][0]["plans"][0];
     assert_eq!((plan["state"].as_str(), plan["write"]["buckets"].as_u64()), (Some("moving"), Some(8)));
     assert_eq!(plan["read"][1]["layout"], 0);
+    let (predicted, measured) = (&plan["hottest_bucket_share"], &plan["outcome"]["hottest_bucket_share"]);
+    assert_eq!((predicted.as_f64(), measured.as_f64()), (Some(0.131), Some(0.14)));
+    assert_eq!((&plan["hottest_shard_before"], &plan["outcome"]["helped"]), (&0.46.into(), &true.into()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use keyheat::plan::{Hindrance, Mode, PlanSettings, migration::CannotBegin, migration::Wait};
 use keyheat::protocol::{History, Layout, Outcome, PlanRecord, State};
-use keyheat::units::Span;
+use keyheat::units::{Estimate, Span};
 
 use super::sim::{Sim, customer, hot, settings};
 
@@ -210,10 +210,10 @@ fn the_hottest_bucket_is_held_against_the_bare_key_too() {
 /// What may be chance is not held against a split.
 #[test]
 fn a_share_just_over_the_limit_on_few_events_is_chance() {
-    for (named, helped) in [(1_000, true), (100_000, false)] {
+    for (named, helped) in [(1_000_u64, true), (100_000, false)] {
         let mut sim = world(settings(), false);
-        let count = |part: f64| keyheat::units::Estimate::exact((part * f64::from(named)) as u64);
-        sim.hot[0].profile.shards = vec![(b"s0"[..].into(), count(0.7)), (b"s1"[..].into(), count(0.3))];
+        let tenths = |number| Estimate::exact(number * named / 10);
+        sim.hot[0].profile.shards = vec![(b"s0"[..].into(), tenths(7)), (b"s1"[..].into(), tenths(3))];
         sim.pass(120);
         assert_eq!(outcome(&sim).unwrap().helped, helped, "{named}");
     }

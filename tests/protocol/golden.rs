@@ -59,6 +59,7 @@ fn plans() -> Vec<(&'static str, PlanRecord)> {
         ("plan-settled-retire", PlanRecord { delete: Delete::Remove, retire: vec![Layout::BARE], ..retired }),
         ("plan-turned-round", turned_round()),
         ("plan-settled-outcome", measured()),
+        ("plan-undoes-outcome", undoes()),
         ("plan-prepare-growth", growing.clone()),
         ("plan-settled-retire-growth", grown_up(growing)),
         ("plan-moving-keep-binary-key", keeping),
@@ -81,10 +82,36 @@ fn grown_up(growing: PlanRecord) -> PlanRecord {
 /// What is there only now and then: an outcome, nulls in place of numbers, more input partitions than are listed.
 fn measured() -> PlanRecord {
     let mut record = plan(b"c42", 8, State::Settled);
-    let outcome = Outcome { hottest_shard: 0.11, measured_at: time(600_000).to_rfc3339(), helped: true };
+    let outcome = Outcome {
+        hottest_shard: Some(0.11),
+        measured_at: time(600_000).to_rfc3339(),
+        helped: true,
+        hottest_bucket_share: None,
+        key_shard_share: None,
+        window_ms: None,
+        settled_at: None,
+    };
     (record.evidence.median, record.evidence.shard, record.evidence.end_offsets_cut) = (None, None, 36);
     (record.prediction.hottest_shard_before, record.prediction.hottest_shard_after) = (None, None);
     PlanRecord { outcome: Some(outcome), ..record }
+}
+
+/// The way back from a split that did not help.
+fn undoes() -> PlanRecord {
+    let mut record = plan(b"c42", 8, State::Prepare);
+    (record.migration.from, record.migration.to) = (record.migration.to, Layout::BARE);
+    record.migration.version = version(3, 40);
+    (record.write, record.read) = (Some(record.migration.from), vec![Layout::BARE, record.migration.from]);
+    let outcome = Outcome {
+        hottest_shard: None,
+        measured_at: time(600_000).to_rfc3339(),
+        helped: false,
+        hottest_bucket_share: Some(0.131),
+        key_shard_share: Some(0.998),
+        window_ms: Some(60_000),
+        settled_at: Some(time(480_000).to_rfc3339()),
+    };
+    PlanRecord { outcome: Some(outcome), not_after: Some(time(910_000).to_rfc3339()), ..record }
 }
 
 fn advice() -> Advice {

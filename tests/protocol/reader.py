@@ -186,7 +186,11 @@ IS_PLAN = fields(
         hottest_bucket_share=is_number, hottest_shard_before_=or_null(is_number), hottest_shard_after_=or_null(is_number),
         added_load=is_number,
     ),
-    outcome_=or_null(fields(hottest_shard=is_number, measured_at=is_text, helped=lambda v: type(v) is bool)),
+    outcome_=or_null(fields(
+        hottest_shard_=or_null(is_number), measured_at=is_text, helped=lambda v: type(v) is bool,
+        hottest_bucket_share_=or_null(is_number), key_shard_share_=or_null(is_number), window_ms_=or_null(is_whole),
+        settled_at_=or_null(is_text),
+    )),
     decided_at=is_text, not_after_=or_null(is_text),
 )
 IS_ADVICE = fields(

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::engine::{Change, NotApplicable, RuleStatus, ShardCause, ShardProfile, Splittable};
 use crate::input::Refusal;
 use crate::observe::readiness::{LatchReport, Readiness};
-use crate::protocol::{Layout, Pin, Policy, State};
+use crate::protocol::{Layout, Outcome, Pin, Policy, State};
 use crate::telemetry::{
     EngineCut, HotKeyView, KeyDisplay, KeyText, KeyspaceView, MAX_LABEL_CHARS, MapperView, Metric, PlanView,
     RouterView, ShardView, Telemetry, View, WindowView, escape,
@@ -493,8 +493,13 @@ struct PlanRow {
     write: Option<Layout>,
     read: Vec<Layout>,
     decided_at: String,
+    /// Predicted, as the rest up to the outcome: share of the key's point requests on its hottest bucket.
+    hottest_bucket_share: f64,
     hottest_shard_before: Option<f64>,
     hottest_shard_after: Option<f64>,
+    added_load: f64,
+    /// Measured; null until it was.
+    outcome: Option<Outcome>,
     waiting_for: usize,
 }
 
@@ -508,8 +513,11 @@ pub(super) fn plans(view: &KeyspaceView, limit: usize, display: KeyDisplay, now:
         write: plan.write,
         read: plan.read.clone(),
         decided_at: plan.decided_at.clone(),
-        hottest_shard_before: plan.hottest_shard.map(|(before, _)| before),
-        hottest_shard_after: plan.hottest_shard.map(|(_, after)| after),
+        hottest_bucket_share: plan.prediction.hottest_bucket_share,
+        hottest_shard_before: plan.prediction.hottest_shard_before,
+        hottest_shard_after: plan.prediction.hottest_shard_after,
+        added_load: plan.prediction.added_load,
+        outcome: plan.outcome.clone(),
         waiting_for: plan.waiting_for,
     };
     Plans {

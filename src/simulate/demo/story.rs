@@ -3,7 +3,7 @@
 //! The story is told by what others say: the shards' load, the service's verdicts, and the two topics. It decides nothing.
 
 use super::summary::Summary;
-use crate::protocol::{BackfillReport, Layout, PlanRecord, State, Version};
+use crate::protocol::{BackfillReport, Layout, Outcome, PlanRecord, Prediction, State, Version};
 use crate::telemetry::{MAX_LOG_CHARS, escape};
 use crate::units::{Estimate, Share, Span};
 
@@ -197,7 +197,10 @@ impl Story {
         let again = same.is_some() && record.state == migration.state;
         (migration.version, migration.state, migration.acknowledged) = (version, record.state, None);
         migration.reached[index_of(record.state)].get_or_insert(at);
-        let text = if again && !record.retire.is_empty() {
+        let own = record.outcome.as_ref().filter(|_| again && !record.migration.to.is_bare());
+        let text = if let Some(outcome) = own {
+            as_measured(outcome, &record.prediction)
+        } else if again && !record.retire.is_empty() {
             "the owner may delete the old records".to_owned()
         } else if again {
             "published again".to_owned()
@@ -327,6 +330,21 @@ fn index_of(state: State) -> usize {
     State::ALL.iter().position(|other| *other == state).unwrap_or(0)
 }
 
+/// What the split did, beside what was expected of it.
+fn as_measured(outcome: &Outcome, prediction: &Prediction) -> String {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let pairs = [
+        ("hottest bucket", outcome.hottest_bucket_share, Some(prediction.hottest_bucket_share)),
+        ("hottest shard", outcome.hottest_shard, prediction.hottest_shard_after),
+    ];
+    let words = pairs.into_iter().filter_map(|(what, measured, predicted)| {
+        let predicted = predicted.map_or_else(String::new, |share| format!(" ({} predicted)", percent(share)));
+        measured.map(|share| format!("{what} {}{predicted}", percent(share)))
+    });
+    let helped = if outcome.helped { "it helped" } else { "it did not help" };
+    format!("{helped}: {}", words.collect::<Vec<_>>().join(", "))
+}
+
 fn what_it_means(record: &PlanRecord, key: &str) -> String {
     let to = record.migration.to;
     match record.state {
@@ -423,6 +441,26 @@ mod tests {
         story.served_elsewhere(s(22), 0);
         assert_eq!(story.missing(), Some("requests are on other shards than the mapper says"));
         assert_eq!(story.lines().last().unwrap().text, "a request was served by another shard than the mapper says");
+    }
+
+    #[test]
+    fn what_the_split_did_is_told_beside_what_was_expected() {
+        let mut story = told(10);
+        let outcome = Outcome {
+            hottest_shard: Some(0.14),
+            measured_at: String::new(),
+            helped: true,
+            hottest_bucket_share: Some(0.127),
+            key_shard_share: None,
+            window_ms: None,
+            settled_at: None,
+        };
+        let record = PlanRecord { outcome: Some(outcome), ..fixture::record(State::Settled) };
+        story.planned(s(30), fixture::version(6), &record);
+        assert_eq!(
+            story.lines().last().unwrap().text,
+            "plan 1.6 settled: it helped: hottest bucket 12.7 % (13.0 % predicted), hottest shard 14.0 % (13.0 % predicted)"
+        );
     }
 
     #[test]
