@@ -74,8 +74,11 @@ impl Loop {
             window: Span::from_secs(10),
             ..settings()
         };
+        // Events say themselves which shard served them.
+        let mut sim = Sim::new(vec![plans]);
+        sim.spread = false;
         Self {
-            sim: Sim::new(vec![plans]),
+            sim,
             engine: Engine::new(EngineSettings { keyspaces: vec![keyspace], time: TimeSettings::default() }),
             random: 88_172_645_463_325_252,
             events: 0,

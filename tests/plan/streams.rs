@@ -33,6 +33,24 @@ fn hot_writes_of_many_callers_end_in_a_split() {
     assert_eq!(world.sim.table.plans().len(), 1, "of no other key");
 }
 
+/// The same stream twice: where buckets are on shards of their own it stays split, where all events say one shard it goes back and rests.
+#[test]
+fn a_split_that_events_do_not_follow_ends_at_the_bare_key() {
+    for spread in [true, false] {
+        let mut world = Loop::new();
+        world.spread = spread;
+        (0..400).for_each(|_| world.second(&[Traffic::new("c1", 100)]));
+        assert_eq!((world.is_split("c1"), world.begun("c1").len()), (spread, if spread { 1 } else { 2 }));
+        let outcome = world.sim.plan("c1").unwrap().outcome.clone().unwrap();
+        assert_eq!(outcome.helped, spread, "{outcome:?}");
+        let shard = outcome.key_shard_share.unwrap();
+        assert!(if spread { shard < 0.25 } else { shard > 0.999 }, "{outcome:?}");
+        if !spread {
+            assert_eq!(world.sim.planner.hindrances()[&customer("c1")], Hindrance::Cooldown);
+        }
+    }
+}
+
 #[test]
 fn hot_reads_end_in_the_advice_to_cache() {
     // Of a hundred a second, ten at most write.
