@@ -148,7 +148,7 @@ mod tests {
         let (memory, others): (Vec<&str>, Vec<&str>) = data.lines().partition(|line| line.starts_with("memory "));
         assert!(memory[0].contains("MiB to count (client "), "{memory:?}");
         insta::assert_snapshot!(others.join("\n"), @r#"
-        keyheat.toml is good; its decisions carry config bfead63ff482a8b6
+        keyheat.toml is good; its decisions carry config 359dbaad78617321
 
         reads     topic 'access' as group 'keyheat' from 127.0.0.1:9092, from 72s back, so that windows are whole
         events    time "/ts", shard "/shard", request id "/request_id", operation "/op", caller "/caller", weight none

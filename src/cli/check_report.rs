@@ -8,7 +8,7 @@ use super::check::fault_json;
 use crate::config::{KafkaSettings, KeyLabel, Loaded, Settings, Start};
 use crate::control::TopicSpec;
 use crate::engine::{CountingMode, Engine, EngineSettings, HotOn, KeyspaceSettings, Rule, WindowSettings};
-use crate::plan::{Mapper, Mode, PlanSettings};
+use crate::plan::{Mapper, Merge, Mode, PlanSettings};
 use crate::protocol::client::{CONSUMER_PROPERTIES, CONTROL_CONSUMER_PROPERTIES, PRODUCER_PROPERTIES};
 use crate::protocol::{History, Writes};
 use crate::units::Rate;
@@ -251,6 +251,9 @@ fn plan_words(plan: &PlanSettings) -> String {
         Mode::Propose => "it proposes splits",
         Mode::Auto => "it carries out splits",
     };
+    if plan.merge == Merge::None {
+        return "each key is one object that every write replaces: it advises and splits nothing".to_owned();
+    }
     let writes = match plan.writes {
         Writes::Insert => "written once",
         Writes::Versioned => "rewritten with versions",

@@ -9,7 +9,7 @@ use super::seed::Seed;
 use super::windows::{DEFAULT_WINDOWS, MAX_PANES, check_pair};
 use crate::engine::{CountingMode, CountingSettings, HotOn, KeyspaceSettings, TimeSettings, WindowSettings};
 use crate::input::{MAX_KEYSPACES, Template};
-use crate::plan::{MAX_SHARDS, Mapper, Mode, PlanSettings, first_twice};
+use crate::plan::{MAX_SHARDS, Mapper, Merge, Mode, PlanSettings, first_twice};
 use crate::protocol::{History, MAX_BUCKETS, Writes};
 use crate::units::Span;
 
@@ -32,6 +32,7 @@ const HOT_ON: Choice<HotOn> = Choice(&[("all", HotOn::All), ("reads", HotOn::Rea
 /// Names of the counting modes.
 const COUNTING: Choice<bool> = Choice(&[("sketch", false), ("exact", true)]);
 const MODE: Choice<Mode> = Choice(&[("observe", Mode::Observe), ("propose", Mode::Propose), ("auto", Mode::Auto)]);
+const MERGE: Choice<Merge> = Choice(&[("union", Merge::Union), ("none", Merge::None)]);
 const WRITES: Choice<Writes> =
     Choice(&[("insert", Writes::Insert), ("versioned", Writes::Versioned), ("update", Writes::Update)]);
 const HISTORY: Choice<History> =
@@ -198,6 +199,7 @@ fn plan(section: &Section<'_, '_>, name: &str, seed: Seed, mapper: Option<Mapper
         seed: seed.for_use("plan", name),
         mode,
         writes: section.or("writes", &WRITES, Writes::default()),
+        merge: section.or("merge", &MERGE, Merge::default()),
         history,
         expire_after: expire_after(section, history),
         bucket_rate: bucket_rate.unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::evidence;
 use super::memory::Memory;
 use super::operation::Operation;
-use super::settings::{Mode, PlanSettings};
+use super::settings::{Merge, Mode, PlanSettings};
 use super::sizing::{self, Cause, Load, Sizing};
 use super::view::{View, is_within};
 use crate::engine::HotKey;
@@ -23,16 +23,16 @@ pub(super) fn is_mostly_reads(load: &Load<'_>) -> bool {
 
 /// True when one caller, other than the key itself, makes the heat: without it the key would not be hot.
 pub(super) fn is_one_caller(hot: &HotKey) -> bool {
-    caller_share(hot).is_some_and(|share| {
+    busiest_caller(hot).is_some_and(|(_, share)| {
         let rest = hot.reason.count.upper as f64 * (1.0 - share);
         share >= ONE_CALLER && rest < hot.reason.threshold as f64
     })
 }
 
-/// The least share of the busiest caller; none where callers are not known, or where the key is the caller.
-fn caller_share(hot: &HotKey) -> Option<f64> {
-    let (_, count) = hot.profile.callers.first().filter(|(caller, _)| !caller.is_empty() && *caller != hot.key)?;
-    (hot.profile.sampled > 0).then(|| count.lower as f64 / hot.profile.sampled as f64)
+/// The busiest caller and the least share that it makes; none where callers are not known, or where the key is the caller.
+fn busiest_caller(hot: &HotKey) -> Option<(&[u8], f64)> {
+    let (caller, count) = hot.profile.callers.first().filter(|(caller, _)| !caller.is_empty() && *caller != hot.key)?;
+    (hot.profile.sampled > 0).then(|| (&**caller, count.lower as f64 / hot.profile.sampled as f64))
 }
 
 /// What to advise on a hot key, and why.
@@ -46,9 +46,18 @@ pub(super) fn advice_on(hot: &HotKey, settings: &PlanSettings) -> Option<(Action
         );
         return Some((Action::CacheOrReplicate, reason));
     }
+    if settings.merge == Merge::None {
+        let caller = busiest_caller(hot).map_or_else(String::new, |(caller, share)| {
+            format!("; caller '{}' makes at least {:.1}% of them", evidence::shown(caller), share * 100.0)
+        });
+        let reason = format!(
+            "{rate:.1} requests/s replace one object over and over: keep the last write of each moment and send only that{caller}"
+        );
+        return Some((Action::Coalesce, reason));
+    }
     if is_one_caller(hot) {
-        let percent = caller_share(hot).unwrap_or_default() * 100.0;
-        let caller = hot.profile.callers.first().map(|(caller, _)| evidence::shown(caller)).unwrap_or_default();
+        let (caller, share) = busiest_caller(hot).unwrap_or_default();
+        let (caller, percent) = (evidence::shown(caller), share * 100.0);
         let reason = format!(
             "caller '{caller}' makes at least {percent:.1}% of {rate:.1} requests/s: without it the key is not hot"
         );

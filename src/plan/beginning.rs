@@ -11,7 +11,7 @@ use super::operation::Operation;
 use super::pins;
 use super::placement::{self, Place, Placement};
 use super::running::Running;
-use super::settings::{Mode, PlanSettings};
+use super::settings::{Merge, Mode, PlanSettings};
 use super::sizing::{self, Load, Size, Sizing};
 use super::view::{View, is_within};
 use crate::engine::{HotKey, Operations};
@@ -64,9 +64,15 @@ impl Beginning<'_> {
             if advising::is_mostly_reads(&load) {
                 return Err(Hindrance::Reads);
             }
+            if settings.merge == Merge::None {
+                return Err(Hindrance::OneObject);
+            }
             if advising::is_one_caller(hot) {
                 return Err(Hindrance::OneCaller);
             }
+        }
+        if settings.merge == Merge::None {
+            return Ok(None);
         }
         let size = match sizing::size(&load, settings) {
             Sizing::Split(size) => size,

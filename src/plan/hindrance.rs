@@ -72,6 +72,9 @@ pub enum Hindrance {
     /// One caller makes the heat: advice is given instead.
     #[error("one caller makes the heat: limit it")]
     OneCaller,
+    /// The key is one object: advice is given instead.
+    #[error("the key is one object that every write replaces: buckets cannot share it")]
+    OneObject,
     /// The record cannot be made.
     #[error(transparent)]
     Record(#[from] CannotBegin),
@@ -85,7 +88,7 @@ pub enum Hindrance {
 
 impl Hindrance {
     /// Every label that [`Hindrance::label`] gives.
-    pub const LABELS: [&'static str; 20] = [
+    pub const LABELS: [&'static str; 21] = [
         "observed",
         "unsettled",
         "cooling",
@@ -103,6 +106,7 @@ impl Hindrance {
         "little_gain",
         "reads",
         "one_caller",
+        "one_object",
         "record",
         "waits",
         "troubled",
@@ -129,6 +133,7 @@ impl Hindrance {
             Self::LittleGain { .. } => "little_gain",
             Self::Reads => "reads",
             Self::OneCaller => "one_caller",
+            Self::OneObject => "one_object",
             Self::Record(_) => "record",
             Self::Waits(_) => "waits",
             Self::Troubled => "troubled",

@@ -30,7 +30,7 @@ pub use mapper::{
 pub use operation::Operation;
 pub use placement::{Place, Placement, SEARCHED, bucket_key, predict, search};
 pub use policy::Planner;
-pub use settings::{BudgetSettings, Mode, PlanSettings, ProtocolSettings};
+pub use settings::{BudgetSettings, Merge, Mode, PlanSettings, ProtocolSettings};
 pub use sizing::{Cause, Load, Size, Sizing, size};
 pub use words::{Disobeyed, Effect, Wish, Word};
 pub use world::World;

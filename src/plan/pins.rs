@@ -14,7 +14,7 @@ use super::migration::Standing;
 use super::operation::Operation;
 use super::placement::{self, Place, Placement};
 use super::running::Running;
-use super::settings::{Mode, PlanSettings};
+use super::settings::{Merge, Mode, PlanSettings};
 use super::view::View;
 use crate::protocol::{Evidence, Layout, PlanEntry, PlanKey, PlanRecord, Policy, Prediction};
 use crate::units::Span;
@@ -130,6 +130,8 @@ impl Beginning<'_> {
             Some(Hindrance::Frozen)
         } else if settings.is_listed(&key.key) {
             Some(Hindrance::Listed)
+        } else if settings.merge == Merge::None && to > from.buckets() {
+            Some(Hindrance::OneObject)
         } else if to > settings.max_buckets {
             Some(Hindrance::PinnedAbove { buckets: to, most: settings.max_buckets })
         } else {

@@ -16,6 +16,16 @@ pub enum Mode {
     Auto,
 }
 
+/// How what lies in several buckets makes up a key again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Merge {
+    /// A key has many records, each with an id of its own: all of them together.
+    #[default]
+    Union,
+    /// A key is one object that every write replaces: nothing makes up one of several, so that it is never split.
+    None,
+}
+
 /// Planning of one keyspace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanSettings {
@@ -27,6 +37,8 @@ pub struct PlanSettings {
     pub mode: Mode,
     /// How the keyspace's records are written.
     pub writes: Writes,
+    /// How what lies in several buckets makes up a key again.
+    pub merge: Merge,
     /// What becomes of records in the old layout.
     pub history: History,
     /// With `history = expire`: how long until the store has deleted what lay in the old layout.

@@ -241,7 +241,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::Mode;
+    use crate::plan::{Merge, Mode};
     use crate::protocol::{History, Writes};
     use crate::units::{Rate, Span};
 
@@ -259,6 +259,7 @@ mod tests {
             min_gain: 1.5,
             window: Span::from_secs(60),
             cooldown: Span::ZERO,
+            merge: Merge::Union,
             mapper: None,
             quiet: Span::from_secs(600),
             allow: Vec::new(),

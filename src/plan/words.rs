@@ -10,7 +10,7 @@ use super::migration::{self, Facts, Standing, Step, Wait};
 use super::operation::Operation;
 use super::pins::WITHDRAWN;
 use super::policy::Rank;
-use super::settings::{Mode, PlanSettings};
+use super::settings::{Merge, Mode, PlanSettings};
 use super::view::View;
 use crate::protocol::{
     KeyField, Layout, MAX_OTHERS, MAX_REASON_CHARS, MAX_VALUE_BYTES, Pin, PlanEntry, PlanKey, PlanRecord, Policy,
@@ -110,6 +110,11 @@ pub enum Disobeyed {
     /// The lists of the configuration keep the key as it is.
     #[error("the allow or block list of the configuration keeps this key as it is; change the list first")]
     Listed,
+    /// Nothing makes up one object of several.
+    #[error(
+        "merge of this keyspace is none: each key is one object, which buckets cannot share; set merge to union if that is wrong"
+    )]
+    OneObject,
     /// Not a number of buckets.
     #[error("got {0} buckets; should be a power of two from 2 to 256")]
     Buckets(u32),
@@ -361,6 +366,9 @@ fn judge(open: &Open, wanted: &Policy, view: &View<'_>) -> Result<(), Disobeyed>
         }
         if settings.is_listed(&key.key) {
             return Err(Disobeyed::Listed);
+        }
+        if settings.merge == Merge::None {
+            return Err(Disobeyed::OneObject);
         }
     }
     let chars = reason.as_ref().map_or(0, |reason| reason.chars().count());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use keyheat::engine::{HotKey, Operations};
-use keyheat::plan::{Action, Hindrance, PlanSettings};
+use keyheat::plan::{Action, Disobeyed, Hindrance, Merge, PlanSettings, Wish};
 use keyheat::units::Estimate;
 
 use super::sim::{Sim, customer, hot, settings};
@@ -72,6 +72,54 @@ fn one_caller_is_to_be_limited() {
     // What is not proved to be the caller's does not count.
     let doubtful = (Arc::from(b"c0".as_slice()), Estimate { lower: 210_000, upper: 250_000 });
     assert_eq!(settled(called_by(vec![doubtful], one)).table.plans().len(), 1);
+}
+
+/// What every write replaces is one object: nothing makes it up again from several buckets.
+#[test]
+fn overwrites_of_one_object_are_to_be_coalesced() {
+    let object = PlanSettings { merge: Merge::None, ..settings() };
+    let mut sim = Sim::new(vec![object.clone()]);
+    let mut hot = hot("a", 700.0);
+    sim.hot = vec![hot.clone()];
+    sim.settle();
+    let (action, reason) = advice(&sim, "a").unwrap();
+    assert_eq!((action, sim.table.plans().len()), (Action::Coalesce, 0));
+    assert!(reason.starts_with("700.0 requests/s replace one object") && !reason.contains("caller"), "{reason}");
+    assert_eq!(sim.planner.hindrances()[&customer("a")], Hindrance::OneObject);
+
+    // The writer is named: it is the one who can send less.
+    hot.profile.callers = vec![(Arc::from(b"job-7".as_slice()), Estimate::exact(250_000))];
+    let mut sim = Sim::new(vec![object.clone()]);
+    sim.hot = vec![hot.clone()];
+    sim.settle();
+    let (action, reason) = advice(&sim, "a").unwrap();
+    assert_eq!(action, Action::Coalesce);
+    assert!(reason.contains("caller 'job-7' makes at least 97.7%"), "{reason}");
+
+    // Reads of it are cached all the same.
+    hot.profile.operations = Operations { reads: 990, writes: 10, scans: 0, unknown: 0 };
+    let mut sim = Sim::new(vec![object.clone()]);
+    sim.hot = vec![hot];
+    sim.settle();
+    assert_eq!(advice(&sim, "a").unwrap().0, Action::CacheOrReplicate);
+
+    // Not by an operator's word either.
+    let pin = Wish::Pin { buckets: 4, from: None, until: None };
+    assert_eq!(sim.say("a", pin), Err(Disobeyed::OneObject));
+}
+
+/// A split from before the setting is not grown, and goes back when the key has cooled.
+#[test]
+fn what_turns_out_to_be_one_object_is_not_split_further() {
+    let mut sim = settled(hot("a", 700.0));
+    let buckets = sim.table.plan(&customer("a")).unwrap().record.migration.to.buckets();
+    sim.keyspaces = vec![PlanSettings { merge: Merge::None, ..settings() }];
+    sim.new_leader();
+    sim.hot = vec![hot("a", 7_000.0)];
+    sim.pass(3_600);
+    sim.settle();
+    assert_eq!(sim.table.plan(&customer("a")).unwrap().record.migration.to.buckets(), buckets);
+    assert_eq!(advice(&sim, "a").unwrap().0, Action::Coalesce);
 }
 
 #[test]

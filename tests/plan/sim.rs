@@ -7,8 +7,8 @@ use keyheat::engine::{
     BUCKET_COUNTERS, Completeness, Condition, HotKey, KeyProfile, Operations, Reason, RuleKind, ShardLoad,
 };
 use keyheat::plan::{
-    BudgetSettings, Disobeyed, Effect, MapperTrust, Mode, Operation, PlanSettings, Planner, ProtocolSettings, Wish,
-    Word, World,
+    BudgetSettings, Disobeyed, Effect, MapperTrust, Merge, Mode, Operation, PlanSettings, Planner, ProtocolSettings,
+    Wish, Word, World,
 };
 use keyheat::protocol::{
     AckTable, AckTopicKey, Applied, BackfillReport, Claim, History, KeyField, LogRecord, Nonce, PlanKey, PlanRecord,
@@ -32,6 +32,7 @@ pub(crate) fn settings() -> PlanSettings {
         min_gain: 1.5,
         window: Span::from_secs(60),
         cooldown: Span::from_secs(1800),
+        merge: Merge::Union,
         mapper: None,
         quiet: Span::from_secs(600),
         allow: Vec::new(),

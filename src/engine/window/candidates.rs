@@ -318,7 +318,11 @@ impl Candidates {
         let rings = Tally::max_heap_bytes(timeline) + index(timeline.longest().capacity) * size_of::<Requests>();
         let each =
             size_of::<Candidate>() + size_of::<Rest>() + rings + DEFAULT_MAX_KEY_BYTES + 16 + 2 * size_of::<u32>() + 2;
-        (max as u64).saturating_mul(each as u64).saturating_add(MAX_DETAILS.min(max) as u64 * Detail::MAX_BYTES)
+        let found = size_of::<[u64; FILTER_WORDS]>() + size_of::<[u16; HINTS]>();
+        (max as u64)
+            .saturating_mul(each as u64)
+            .saturating_add(MAX_DETAILS.min(max) as u64 * Detail::MAX_BYTES)
+            .saturating_add(found as u64)
     }
 
     /// How many there are.

@@ -195,6 +195,7 @@ const fn status_of(disobeyed: &Disobeyed) -> StatusCode {
         }
         Disobeyed::Observed
         | Disobeyed::Listed
+        | Disobeyed::OneObject
         | Disobeyed::Full
         | Disobeyed::Pinned
         | Disobeyed::Frozen
