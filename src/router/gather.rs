@@ -6,6 +6,8 @@
 //!   has changed.
 //! - A copy counts only in its own place, and only when no other place that is read has one that goes before it. Copies of one
 //!   id may have different sort keys, so a row whose other copies were not met beside it is looked up before it counts.
+//! - A page of a key with many tombstones, or with many copies that do not count, could go on for long: after
+//!   [`GatherSettings::page_depth`] fetches of one place it ends with fewer rows, or none, and a cursor.
 //! - A count is the number of rows of such a scan, never a sum over layouts.
 
 use std::cmp::Ordering;
@@ -22,15 +24,17 @@ pub struct GatherSettings {
     pub fetch_rows: usize,
     /// The most fetches in flight at once; at least 1.
     pub parallel: usize,
+    /// The most fetches of one place for one page; at least 1.
+    pub page_depth: usize,
 }
 
 impl Default for GatherSettings {
     fn default() -> Self {
-        Self { page_rows: 100, fetch_rows: 100, parallel: 8 }
+        Self { page_rows: 100, fetch_rows: 100, parallel: 8, page_depth: 64 }
     }
 }
 
-/// Where a page ended: the last row that was returned.
+/// Where a page ended: the last row that was returned, or of a page that ended early the last one that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor {
     /// The row's sort key.
@@ -89,7 +93,7 @@ pub enum Step<'a, V> {
     Page(Page<V>),
 }
 
-/// A page of rows in ascending order of (sort key, id).
+/// A page of rows in ascending order of (sort key, id). With fewer rows than asked for, or none, and a cursor it ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<V> {
     /// The rows.
@@ -129,6 +133,8 @@ struct Source<V> {
     after: Option<Cursor>,
     exhausted: bool,
     in_flight: bool,
+    /// Fetches for this page.
+    fetches: usize,
 }
 
 /// A row that may get on the page.
@@ -152,6 +158,8 @@ pub struct Gather<'s, 'a, V> {
     settings: GatherSettings,
     sources: Vec<Source<V>>,
     page: Vec<Candidate<'s, V>>,
+    /// The last row that was looked at.
+    passed: Option<Cursor>,
 }
 
 impl<'s, 'a: 's, V> Gather<'s, 'a, V> {
@@ -162,10 +170,17 @@ impl<'s, 'a: 's, V> Gather<'s, 'a, V> {
             page_rows: settings.page_rows.max(1),
             fetch_rows: settings.fetch_rows.max(1),
             parallel: settings.parallel.max(1),
+            page_depth: settings.page_depth.max(1),
         };
-        let source = |_: &_| Source { rows: VecDeque::new(), after: after.clone(), exhausted: false, in_flight: false };
+        let source = |_: &_| Source {
+            rows: VecDeque::new(),
+            after: after.clone(),
+            exhausted: false,
+            in_flight: false,
+            fetches: 0,
+        };
         let sources = scan.places().iter().map(source).collect();
-        Self { scan, settings, sources, page: Vec::new() }
+        Self { scan, settings, sources, page: Vec::new(), passed: after }
     }
 
     /// What to do next.
@@ -180,10 +195,19 @@ impl<'s, 'a: 's, V> Gather<'s, 'a, V> {
             return Step::LookUp(lookups);
         }
         if self.page.len() >= self.settings.page_rows || self.at_end() {
-            return Step::Page(self.finish());
+            let next = if self.at_end() { None } else { self.page.last().map(|candidate| cursor_of(&candidate.row)) };
+            return Step::Page(self.finish(next));
         }
         let fetches = self.fetches();
-        if fetches.is_empty() { Step::Wait } else { Step::Fetch(fetches) }
+        if !fetches.is_empty() {
+            Step::Fetch(fetches)
+        } else if self.sources.iter().any(|source| source.in_flight) {
+            Step::Wait
+        } else {
+            // What is wanted has been fetched as often as may be; every row of that was looked at, so the next page is further on.
+            let next = self.passed.clone();
+            Step::Page(self.finish(next))
+        }
     }
 
     /// The rows that a fetch brought; `end` when the place has none after them.
@@ -277,6 +301,7 @@ impl<'s, 'a: 's, V> Gather<'s, 'a, V> {
         {
             let heads = self.sources.iter().filter_map(|source| source.rows.front());
             let Some(next) = heads.min_by(|a, b| order(a, b)).map(cursor_of) else { return };
+            self.passed = Some(next.clone());
             self.take(next);
         }
     }
@@ -329,27 +354,28 @@ impl<'s, 'a: 's, V> Gather<'s, 'a, V> {
     }
 
     fn fetches(&mut self) -> Vec<Fetch> {
-        let rows = self.settings.fetch_rows;
+        let (rows, depth) = (self.settings.fetch_rows, self.settings.page_depth);
         let in_flight = self.sources.iter().filter(|source| source.in_flight).count();
         let room = self.settings.parallel.saturating_sub(in_flight);
         let wanting = self
             .sources
             .iter_mut()
             .enumerate()
-            .filter(|(_, source)| source.rows.is_empty() && !source.exhausted && !source.in_flight);
+            .filter(|(_, source)| source.rows.is_empty() && !source.exhausted && !source.in_flight)
+            .filter(|(_, source)| source.fetches < depth);
         wanting
             .take(room)
             .map(|(place, source)| {
                 source.in_flight = true;
+                source.fetches += 1;
                 Fetch { place, after: source.after.clone(), rows }
             })
             .collect()
     }
 
-    fn finish(&mut self) -> Page<V> {
-        let rows: Vec<Row<V>> = self.page.drain(..).map(|candidate| candidate.row).collect();
-        let next = if self.at_end() { None } else { rows.last().map(cursor_of) };
-        Page { rows, next }
+    fn finish(&mut self, next: Option<Cursor>) -> Page<V> {
+        self.sources.iter_mut().for_each(|source| source.fetches = 0);
+        Page { rows: self.page.drain(..).map(|candidate| candidate.row).collect(), next }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::router::{
 use crate::units::EventTime;
 
 /// Sizes of a scan's pages.
-const SCAN: GatherSettings = GatherSettings { page_rows: 500, fetch_rows: 64, parallel: 8 };
+const SCAN: GatherSettings = GatherSettings { page_rows: 500, fetch_rows: 64, parallel: 8, page_depth: 64 };
 
 /// A call that lands at a known moment.
 pub(super) enum Flight<'a> {

@@ -145,6 +145,7 @@ proptest! {
         versioned in any::<bool>(),
         records in prop::collection::vec(record(), 0..60),
         (page_rows, fetch_rows, parallel) in (1usize..8, 1usize..8, 1usize..4),
+        page_depth in prop_oneof![1usize..4, Just(64usize)],
         anew in any::<bool>(),
     ) {
         let walk = walk(kind, if versioned { "versioned" } else { "update" });
@@ -152,12 +153,12 @@ proptest! {
         walk.apply(&table, 1, "moving");
         let scan = table.scan(KEYSPACE, b"c42").unwrap();
         let (store, expected) = fill(&scan, &records, versioned);
-        let settings = GatherSettings { page_rows, fetch_rows, parallel };
+        let settings = GatherSettings { page_rows, fetch_rows, parallel, page_depth };
         let mut gather = Gather::new(&scan, settings, None);
         let mut got = Vec::new();
         loop {
             let (rows, next) = page(&mut gather, &store, &scan);
-            prop_assert!(rows.len() == page_rows || next.is_none());
+            prop_assert!(rows.len() == page_rows || next.is_none() || page_depth < 64);
             got.extend(rows);
             let Some(next) = next else { break };
             if anew {
@@ -189,6 +190,7 @@ proptest! {
         ids in prop::collection::btree_map(any::<u8>(), 0u8..6, 1..40),
         beside in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(vec![Beside::Copy, Beside::Copy, Beside::Write, Beside::Delete])), 0..80),
         (page_rows, fetch_rows, parallel) in (1usize..8, 1usize..8, 1usize..4),
+        page_depth in prop_oneof![1usize..4, Just(64usize)],
         anew in any::<bool>(),
     ) {
         let walk = walk(kind, if versioned { "versioned" } else { "update" });
@@ -222,7 +224,7 @@ proptest! {
                 }
             }
         };
-        let settings = GatherSettings { page_rows, fetch_rows, parallel };
+        let settings = GatherSettings { page_rows, fetch_rows, parallel, page_depth };
         let mut gather = Gather::new(&scan, settings, None);
         let mut got = Vec::new();
         loop {
@@ -265,6 +267,57 @@ fn a_copy_made_behind_the_scan_does_not_hide_the_record() {
         }
     });
     assert_eq!((calls, rows), (6, vec![row.clone()]));
+}
+
+/// A thousand tombstones before the first record: pages end early, each further on, and none asks more than it may.
+#[test]
+fn a_page_of_tombstones_ends_early() {
+    let walk = walk(0, "update");
+    let table = Table::new(TableSettings::default());
+    walk.apply(&table, 1, "moving");
+    let scan = table.scan(KEYSPACE, b"c42").unwrap();
+    let mut store = Store::new();
+    for n in 0..=1_000u16 {
+        let id = n.to_be_bytes().to_vec();
+        let home = scan.home_of(&id, 0).unwrap().key.to_vec();
+        let row = Row { sort_key: id.clone(), id: id.clone(), version: 1, tombstone: n < 1_000, value: 1 };
+        store.entry(home).or_default().insert((id.clone(), id), row);
+    }
+    let settings = GatherSettings { page_rows: 10, fetch_rows: 10, parallel: 2, page_depth: 3 };
+    let (mut after, mut pages, mut got) = (None, 0, Vec::new());
+    loop {
+        let mut asked = BTreeMap::new();
+        let mut gather = Gather::new(&scan, settings, after.clone());
+        let (rows, next) = loop {
+            match gather.step() {
+                Step::Fetch(fetches) => {
+                    for fetch in fetches {
+                        *asked.entry(fetch.place).or_insert(0) += 1;
+                        let rows = store.get(&*scan.places()[fetch.place].key);
+                        let after = fetch.after.map(|cursor| (cursor.sort_key, cursor.id));
+                        let left =
+                            rows.into_iter().flatten().filter(|(at, _)| after.as_ref().is_none_or(|after| *at > after));
+                        let left: Vec<_> = left.map(|(_, row)| row.clone()).collect();
+                        let end = left.len() <= fetch.rows;
+                        gather.fetched(fetch.place, left.into_iter().take(fetch.rows).collect(), end).unwrap();
+                    }
+                }
+                Step::LookUp(_) => panic!("the newest layout needs none"),
+                Step::Wait => panic!("nothing is in flight"),
+                Step::Page(page) => break (page.rows, page.next),
+            }
+        };
+        assert!(asked.values().all(|fetches| *fetches <= 3), "{asked:?}");
+        assert!(next.is_none() || next > after, "further on");
+        pages += 1;
+        got.extend(rows);
+        after = next;
+        if after.is_none() {
+            break;
+        }
+    }
+    // Four buckets of 250, 30 of each a page.
+    assert_eq!((got.len(), (8..=14).contains(&pages)), (1, true), "{pages} pages");
 }
 
 #[test]
