@@ -124,6 +124,9 @@ const CHANGES: &[&str] = &["suspect", "hot", "cleared"];
 /// Whether a split helped, in the order in which views count them.
 pub(super) const HELPED: [&str; 2] = ["true", "false"];
 
+/// What operators set for a key, in the order in which views count it.
+pub(super) const POLICIES: [&str; 2] = ["pin", "block"];
+
 /// Refusals of a key in one keyspace while the event counts in others.
 pub(super) const KEY_REFUSALS: [Refusal; 3] = [Refusal::KeyMissing, Refusal::KeyEmpty, Refusal::KeyTooLong];
 const KEY_REFUSAL_LABELS: [&str; 3] = [KEY_REFUSALS[0].label(), KEY_REFUSALS[1].label(), KEY_REFUSALS[2].label()];
@@ -209,6 +212,7 @@ catalogue! {
 
     Plans "keyheat_plans" Gauge, [KEYSPACE, closed("state", &STATES)], "Plans on the control topic, by the state of their migration.";
     PlanOutcomes "keyheat_plan_outcomes" Gauge, [KEYSPACE, closed("helped", &HELPED)], "Plans on the control topic whose split was measured, by whether it helped; one that did not counts until its key has been at rest.";
+    Policies "keyheat_policies" Gauge, [KEYSPACE, closed("kind", &POLICIES)], "Keys that operators have pinned or blocked by command; a pin counts until a day after its end.";
     ControlRecords "keyheat_control_records_total" Counter, [closed("kind", ControlKind::LABELS), closed("result", ControlResult::LABELS)], "Records of the plan topic, by what became of them.";
     ControlUnsent "keyheat_control_unsent_records" Gauge, [], "Records that are wanted and not read back yet.";
     ControlLag "keyheat_control_lag_seconds" Gauge, [], "How long the oldest record sent has waited to be read back; 0 when none waits.";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::catalogue::{HELPED, Metric};
+use super::catalogue::{HELPED, Metric, POLICIES};
 use super::counters::{Sample, TelemetrySettings, Value, to_f64};
 use super::display::{MAX_LABEL_CHARS, escape};
 use super::labels::{Bound, ConditionLabel, Cut, EngineCut, Latch, Served};
@@ -147,6 +147,10 @@ fn keyspace_samples(metric: Metric, settings: &TelemetrySettings, view: &View, k
         Metric::PlanOutcomes => {
             let by_outcome = HELPED.iter().zip(&keyspace.plans_by_outcome);
             by_outcome.map(|(helped, plans)| sample(&[name, helped], count(*plans))).collect()
+        }
+        Metric::Policies => {
+            let by_kind = POLICIES.iter().zip(&keyspace.policies_by_kind);
+            by_kind.map(|(kind, keys)| sample(&[name, kind], count(*keys))).collect()
         }
         _ => Vec::new(),
     }

@@ -107,8 +107,8 @@ pub struct KeyspaceView {
     pub plans_by_outcome: [usize; 2],
     /// Plans, cut; fill by [`KeyspaceView::add_plan`].
     pub plans: Vec<PlanView>,
-    /// Keys that are pinned or blocked, in all.
-    pub ruled_keys: usize,
+    /// Keys that operators have set something for: `pin`, `block`.
+    pub policies_by_kind: [usize; 2],
     /// What operators have set for them, cut; fill by [`KeyspaceView::add_policy`].
     pub policies: Vec<Arc<PolicyEntry>>,
 }
@@ -394,7 +394,7 @@ impl KeyspaceView {
             plans_by_state: [0; State::ALL.len()],
             plans_by_outcome: [0; 2],
             plans: Vec::new(),
-            ruled_keys: 0,
+            policies_by_kind: [0; 2],
             policies: Vec::new(),
         }
     }
@@ -473,7 +473,7 @@ impl KeyspaceView {
 
     /// Counts one pin or block and lists it while there is room.
     pub fn add_policy(&mut self, policy: Arc<PolicyEntry>) {
-        self.ruled_keys += 1;
+        self.policies_by_kind[usize::from(policy.policy.block)] += 1;
         if self.policies.len() < MAX_LISTED_PLANS {
             self.policies.push(policy);
         }

@@ -1,8 +1,10 @@
 //! Probes and the API.
 
+use std::sync::Arc;
+
 use keyheat::engine::{NotApplicable, RuleKind, RuleStatus, ShardCause, ShardLoad, ShardProfile};
 use keyheat::observe::HttpSettings;
-use keyheat::protocol::{Layout, Outcome, Prediction, State, Version};
+use keyheat::protocol::{KeyField, Layout, Outcome, Pin, Policy, PolicyEntry, Prediction, SCHEMA, State, Version};
 use keyheat::telemetry::{KeyDisplay, Latch, PlanView, RouterView, TelemetrySettings};
 use keyheat::units::{Estimate, EventTime, Share, Span};
 
@@ -76,12 +78,48 @@ fn filled_for(change: impl FnOnce(&mut TelemetrySettings, &mut HttpSettings)) ->
         }),
         waiting_for: 1,
     });
+    let pin = Pin { buckets: 8, from: None, until: Some("2026-11-30T09:00:00.000Z".to_owned()) };
+    customer.add_policy(Arc::new(policy(b"sale", Some(pin))));
+    customer.add_policy(Arc::new(policy(b"c9", None)));
+    customer.add_policy(Arc::new(policy(b"c8", None)));
     view.control.leader = true;
     view.control.version = Version { epoch: 3, seq: 9 };
     let applied = Version { epoch: 3, seq: 8 };
     view.set_routers(vec![RouterView { id: "r\n1".to_owned(), applied, ack_age: Span::from_secs(2), waiting: true }]);
     site.telemetry.publish(view);
     site
+}
+
+/// A pin, or a block.
+fn policy(key: &[u8], pin: Option<Pin>) -> PolicyEntry {
+    let policy = Policy {
+        schema: SCHEMA,
+        keyspace: "customer".into(),
+        key: KeyField(key.to_vec()),
+        block: pin.is_none(),
+        pin,
+        decided_at: "2026-11-29T08:00:00.000Z".into(),
+        reason: None,
+    };
+    PolicyEntry { version: Version { epoch: 3, seq: 5 }, policy, value: Vec::new() }
+}
+
+/// What a split was measured to do, and what operators have set, by command: listed, and counted.
+#[test]
+fn outcomes_and_policies_are_counted() {
+    let site = filled();
+    let metrics = site.get("/metrics").body;
+    for line in [
+        "keyheat_plan_outcomes{keyspace=\"customer\",helped=\"true\"} 1",
+        "keyheat_plan_outcomes{keyspace=\"customer\",helped=\"false\"} 0",
+        "keyheat_policies{keyspace=\"customer\",kind=\"pin\"} 1",
+        "keyheat_policies{keyspace=\"customer\",kind=\"block\"} 2",
+    ] {
+        assert!(metrics.lines().any(|own| own == line), "{line}");
+    }
+    let plans = &site.get("/v1/plans").json()["keyspaces"][0];
+    assert_eq!((&plans["ruled"], plans["policies"].as_array().unwrap().len()), (&3.into(), 3));
+    assert_eq!((&plans["policies"][0]["stands"], &plans["policies"][1]["block"]), (&"past".into(), &true.into()));
 }
 
 #[test]

@@ -524,7 +524,7 @@ pub(super) fn plans(view: &KeyspaceView, limit: usize, display: KeyDisplay, now:
         keyspace: view.name.clone(),
         total: view.plans_by_state.iter().sum(),
         plans: view.plans.iter().take(limit).map(row).collect(),
-        ruled: view.ruled_keys,
+        ruled: view.policies_by_kind.iter().sum(),
         policies: view.policies.iter().take(limit).map(|entry| policy_row(&entry.policy, display, now)).collect(),
     }
 }
