@@ -40,19 +40,12 @@ pub(super) fn shown(name: &[u8]) -> String {
 
 /// What is known of a key that is neither hot nor suspect: below the threshold that it was split by, on all input.
 pub(super) fn of_absence(before: &Evidence, world: &World<'_>) -> Evidence {
-    let offsets = world.end_offsets.iter().take(MAX_LISTED_PARTITIONS);
     Evidence {
+        rule: before.rule.clone(),
+        window_ms: before.window_ms,
         count: Estimate { lower: 0, upper: before.threshold.saturating_sub(1) },
-        rate_per_s: 0.0,
-        median: None,
-        reads: 0,
-        writes: 0,
-        shard: None,
-        completeness: world.condition.completeness.share(),
-        end_offsets: offsets.map(|(partition, offset)| (partition.0.to_string(), offset.0)).collect(),
-        end_offsets_cut: cut(world),
-        config: world.config_hash.to_owned(),
-        ..before.clone()
+        threshold: before.threshold,
+        ..of_nothing(world)
     }
 }
 
