@@ -103,13 +103,15 @@ impl Running<'_> {
     /// A proposal, or a prepare that routers have not let on, whose reason has gone.
     fn given_up(&self, key: &PlanKey, entry: &PlanEntry) -> Option<Need> {
         let record = &entry.record;
-        // A split that did not help is undone whatever becomes of the key's heat.
-        if !matches!(record.state, State::Proposed | State::Prepare) || record.did_not_help() {
+        if !matches!(record.state, State::Proposed | State::Prepare) {
             return None;
         }
         let quiet = self.view.settings(key).map(|settings| settings.quiet)?;
         let gone = if let Some(ruled_out) = self.view.ruled_out(key, record) {
             ruled_out
+        } else if record.did_not_help() {
+            // A split that did not help is undone whatever becomes of the key's heat.
+            false
         } else if cools_down(record) {
             let fits = !record.migration.to.is_bare() && self.view.fits_in_half(key, record);
             self.view.hot(key).is_some() && !fits

@@ -160,6 +160,29 @@ fn a_pin_ends_a_proposal_of_another_size_and_needs_nobody_for_its_own() {
     }
 }
 
+/// The way back from a split that did not help is proposed or has just begun when the key is pinned to that very split: the pin ends it
+/// and is not taken for its approval.
+#[test]
+fn a_pin_ends_the_way_back_from_a_split_that_did_not_help() {
+    for mode in [Mode::Propose, Mode::Auto] {
+        let mut sim = Sim::new(vec![PlanSettings { mode, ..settings() }]);
+        sim.spread = false;
+        sim.hot = vec![hot("c42", 700.0)];
+        sim.settle();
+        sim.planner.approve(&customer("c42"));
+        sim.settle();
+        sim.routers[0].waits_in = vec![State::Prepare];
+        sim.pass(310);
+        let back = sim.plan("c42").unwrap();
+        assert!(back.did_not_help() && back.migration.to.is_bare() && back.write.unwrap().buckets() == 8, "{back:?}");
+        assert_eq!(sim.say("c42", PIN), Ok(Effect::Set));
+        sim.routers[0].waits_in.clear();
+        sim.pass(600);
+        assert_eq!(buckets(&sim, "c42"), 8);
+        assert!(sim.states_of("c42").contains(&"round"), "{mode:?}: {:?}", sim.states_of("c42"));
+    }
+}
+
 #[test]
 fn a_blocked_key_is_neither_split_nor_grown_nor_shrunk() {
     let mut sim = Sim::new(vec![settings()]);
