@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::Value;
 
 use super::args::OutputFormat;
@@ -11,6 +12,8 @@ use super::output::Output;
 use super::plan::{ServiceArgs, ask, token};
 use crate::telemetry::escape;
 
+/// What stands for itself in no part of a query.
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The longest text of an answer that is shown on one line, in characters.
 const MAX_SHOWN_CHARS: usize = 400;
 
@@ -141,16 +144,8 @@ fn shown(value: &Value) -> String {
 }
 
 /// A part of a query: every byte that is not a letter, a digit or one of `-._~` percent-encoded.
-fn encoded(text: &str) -> String {
-    let mut query = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            query.push(char::from(byte));
-        } else {
-            query.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    query
+fn encoded(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, QUERY)
 }
 
 #[cfg(test)]
@@ -159,8 +154,8 @@ mod tests {
 
     #[test]
     fn any_key_can_be_asked_for() {
-        assert_eq!(encoded("c-4.2_~"), "c-4.2_~");
-        assert_eq!(encoded("a&b=c d+é/%"), "a%26b%3Dc%20d%2B%C3%A9%2F%25");
+        assert_eq!(encoded("c-4.2_~").to_string(), "c-4.2_~");
+        assert_eq!(encoded("a&b=c d+é/%").to_string(), "a%26b%3Dc%20d%2B%C3%A9%2F%25");
     }
 
     #[test]

@@ -16,7 +16,12 @@
 //! `ce_subject` and `ce_source` are percent-encoded as `CloudEvents` does in HTTP headers: every byte outside `!`..=`~`, and `"` and
 //! `%`, becomes `%XX` with upper-case digits. Readers need `kh_epoch`, `kh_nonce` and `kh_seq`; the rest may be missing.
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode, percent_encode};
+
 use super::version::{Nonce, Version};
+
+/// What stands for itself in no header: beside bytes that are not ASCII.
+const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
 /// The longest `ce_source`, in bytes.
 pub const MAX_SOURCE_BYTES: usize = 256;
@@ -132,10 +137,10 @@ impl RecordHeaders {
         let mut pairs = vec![
             ("ce_specversion", b"1.0".to_vec()),
             ("ce_id", self.id().into_bytes()),
-            ("ce_source", percent_encode(source.get(..MAX_SOURCE_BYTES).unwrap_or(source))),
+            ("ce_source", encoded(source.get(..MAX_SOURCE_BYTES).unwrap_or(source))),
             ("ce_type", self.kind.label().as_bytes().to_vec()),
             ("ce_time", self.time.clone().into_bytes()),
-            ("ce_subject", percent_encode(&self.subject)),
+            ("ce_subject", encoded(&self.subject)),
         ];
         if self.has_value {
             pairs.extend(self.kind.schema().map(|schema| ("ce_dataschema", schema.as_bytes().to_vec())));
@@ -172,9 +177,9 @@ impl RecordHeaders {
                 "kh_nonce" => once(&mut nonce, "kh_nonce", value)?,
                 "kh_seq" => once(&mut seq, "kh_seq", value)?,
                 "ce_type" => headers.kind = RecordKind::of(value),
-                "ce_source" => headers.source = text(&percent_decode(value), MAX_SOURCE_BYTES),
+                "ce_source" => headers.source = text(&decoded(value), MAX_SOURCE_BYTES),
                 "ce_time" => headers.time = text(value, 64),
-                "ce_subject" => headers.subject = percent_decode(value),
+                "ce_subject" => headers.subject = decoded(value),
                 "content-type" => headers.has_value = true,
                 _ => {}
             }
@@ -200,36 +205,13 @@ fn text(bytes: &[u8], limit: usize) -> String {
     String::from_utf8_lossy(bytes.get(..limit).unwrap_or(bytes)).into_owned()
 }
 
-fn percent_encode(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    for &byte in bytes {
-        if matches!(byte, b'!'..=b'~') && byte != b'"' && byte != b'%' {
-            out.push(byte);
-        } else {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        }
-    }
-    out
+fn encoded(bytes: &[u8]) -> Vec<u8> {
+    percent_encode(bytes, ENCODED).collect::<String>().into_bytes()
 }
 
-/// Undoes [`percent_encode`]; a `%` without two digits stands for itself.
-fn percent_decode(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((&byte, after)) = rest.split_first() {
-        let code = if byte == b'%' { after.get(..2).and_then(hex_pair) } else { None };
-        out.push(code.unwrap_or(byte));
-        rest = if code.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    out
-}
-
-fn hex_pair(digits: &[u8]) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    match digits {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    }
+/// Undoes [`encoded`]; a `%` without two digits stands for itself.
+fn decoded(bytes: &[u8]) -> Vec<u8> {
+    percent_decode(bytes).collect()
 }
 
 #[cfg(test)]
