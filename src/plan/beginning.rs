@@ -64,15 +64,12 @@ impl Beginning<'_> {
             if advising::is_mostly_reads(&load) {
                 return Err(Hindrance::Reads);
             }
-            if settings.merge == Merge::None {
-                return Err(Hindrance::OneObject);
-            }
-            if advising::is_one_caller(hot) {
-                return Err(Hindrance::OneCaller);
-            }
         }
         if settings.merge == Merge::None {
-            return Ok(None);
+            return if standing.write.is_bare() { Err(Hindrance::OneObject) } else { Ok(None) };
+        }
+        if standing.write.is_bare() && advising::is_one_caller(hot) {
+            return Err(Hindrance::OneCaller);
         }
         let size = match sizing::size(&load, settings) {
             Sizing::Split(size) => size,
@@ -199,7 +196,7 @@ impl Beginning<'_> {
         let evidence = match (hot, record) {
             _ if is_pin => pins::evidence_of_pin(self.view, key),
             (Some(hot), _) => evidence::of(hot, self.view.world),
-            (None, Some(record)) => pins::after_pin(evidence::of_absence(&record.evidence, self.view.world)),
+            (None, Some(record)) => evidence::of_absence(&record.evidence, self.view.world),
             (None, None) => return Err(Hindrance::Unsettled),
         };
         Ok(Order {

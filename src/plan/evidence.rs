@@ -1,5 +1,6 @@
 //! The numbers behind a decision, as they go into its record (I9).
 
+use super::pins;
 use super::world::World;
 use crate::engine::HotKey;
 use crate::protocol::Evidence;
@@ -41,7 +42,7 @@ pub(super) fn shown(name: &[u8]) -> String {
 /// What is known of a key that is neither hot nor suspect: below the threshold that it was split by, on all input.
 pub(super) fn of_absence(before: &Evidence, world: &World<'_>) -> Evidence {
     Evidence {
-        rule: before.rule.clone(),
+        rule: pins::rule_after(&before.rule).to_owned(),
         window_ms: before.window_ms,
         count: Estimate { lower: 0, upper: before.threshold.saturating_sub(1) },
         threshold: before.threshold,

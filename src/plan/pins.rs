@@ -173,17 +173,14 @@ pub(super) fn evidence_of_pin(view: &View<'_>, key: &PlanKey) -> Evidence {
     Evidence { rule: PINNED.to_owned(), ..numbers }
 }
 
-/// The numbers behind the withdrawal of a key that is not hot, whatever its split rested on.
-pub(super) fn after_pin(evidence: Evidence) -> Evidence {
-    let by_word = matches!(evidence.rule.as_str(), PINNED | WITHDRAWN);
-    let rule = if by_word { UNPINNED.to_owned() } else { evidence.rule };
-    Evidence { rule, ..evidence }
+/// The rule behind the withdrawal of a key that is not hot, of what its split rested on.
+pub(super) fn rule_after(split_by: &str) -> &str {
+    if matches!(split_by, PINNED | WITHDRAWN) { UNPINNED } else { split_by }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Estimate;
 
     #[test]
     fn a_pin_is_reached_by_one_split_and_by_doubling_or_halving() {
@@ -195,26 +192,7 @@ mod tests {
 
     #[test]
     fn what_an_operator_began_does_not_lend_its_rule() {
-        let of = |rule: &str| Evidence { rule: rule.to_owned(), ..evidence_without_numbers() };
-        assert_eq!(after_pin(of(WITHDRAWN)).rule, UNPINNED);
-        assert_eq!(after_pin(of("share")).rule, "share");
-    }
-
-    fn evidence_without_numbers() -> Evidence {
-        Evidence {
-            rule: String::new(),
-            window_ms: 0,
-            count: Estimate::exact(0),
-            threshold: 0,
-            rate_per_s: 0.0,
-            median: None,
-            reads: 0,
-            writes: 0,
-            shard: None,
-            completeness: 1.0,
-            end_offsets: BTreeMap::new(),
-            end_offsets_cut: 0,
-            config: String::new(),
-        }
+        assert_eq!(rule_after(WITHDRAWN), UNPINNED);
+        assert_eq!(rule_after("share"), "share");
     }
 }

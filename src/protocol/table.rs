@@ -316,11 +316,8 @@ impl PlanTable {
             return Ok(Applied::AdviceRemoved { key: key.clone(), version });
         };
         let advice = Advice::decode(key, value)?;
-        if self.advice.len() >= MAX_OTHERS && !self.advice.contains_key(key) {
-            return Err(RefusedRecord::TooMany(MAX_OTHERS));
-        }
         let entry = Arc::new(AdviceEntry { version, advice, value: value.clone() });
-        self.advice.insert(key.clone(), Arc::clone(&entry));
+        keep(&mut self.advice, key, Arc::clone(&entry))?;
         Ok(Applied::Advice { key: key.clone(), entry })
     }
 
@@ -330,11 +327,8 @@ impl PlanTable {
             return Ok(Applied::PolicyRemoved { key: key.clone(), version });
         };
         let policy = Policy::decode(key, value)?;
-        if self.policies.len() >= MAX_OTHERS && !self.policies.contains_key(key) {
-            return Err(RefusedRecord::TooMany(MAX_OTHERS));
-        }
         let entry = Arc::new(PolicyEntry { version, policy, value: value.clone() });
-        self.policies.insert(key.clone(), Arc::clone(&entry));
+        keep(&mut self.policies, key, Arc::clone(&entry))?;
         Ok(Applied::Policy { key: key.clone(), entry })
     }
 
@@ -352,12 +346,7 @@ impl PlanTable {
             Some(value) if value.len() > MAX_VALUE_BYTES => {
                 return Err(RefusedRecord::TooLong { bytes: value.len(), limit: MAX_VALUE_BYTES });
             }
-            Some(_) if self.others.len() >= MAX_OTHERS && !self.others.contains_key(key) => {
-                return Err(RefusedRecord::TooMany(MAX_OTHERS));
-            }
-            Some(value) => {
-                self.others.insert(key.clone(), OtherEntry { version, value: value.clone() });
-            }
+            Some(value) => keep(&mut self.others, key, OtherEntry { version, value: value.clone() })?,
         }
         Ok(Applied::Other { key: key.clone(), version, removed })
     }
@@ -574,4 +563,13 @@ fn void_after(plan: &PlanRecord, log_time: Option<EventTime>) -> Option<(String,
     // `PlanRecord::check` has refused what is no time.
     let limit_ms = limit.parse::<jiff::Timestamp>().ok()?.as_millisecond();
     (log_time.as_millis() > limit_ms).then(|| (limit.clone(), log_time))
+}
+
+/// Takes an entry in, while there is room for its key.
+fn keep<K: Ord + Clone, E>(entries: &mut BTreeMap<K, E>, key: &K, entry: E) -> Result<(), RefusedRecord> {
+    if entries.len() >= MAX_OTHERS && !entries.contains_key(key) {
+        return Err(RefusedRecord::TooMany(MAX_OTHERS));
+    }
+    entries.insert(key.clone(), entry);
+    Ok(())
 }
