@@ -201,6 +201,18 @@ mod tests {
         assert_eq!(detail.callers(), vec![(Arc::from(&b"busy"[..]), Estimate::exact(1))]);
     }
 
+    #[test]
+    fn a_long_caller_is_cut_and_still_one_caller() {
+        let mut detail = Detail::new(b"k", 1, 0);
+        let long = [b'a'; MAX_CALLER_BYTES + 1];
+        for caller in [b"short".as_slice(), &long, &long] {
+            detail.add(0, &request(caller, b"x"));
+        }
+        let callers = detail.callers();
+        assert_eq!((&*callers[0].0, callers[0].1), (&long[..MAX_CALLER_BYTES], Estimate::exact(2)));
+        assert_eq!(&*callers[1].0, b"short");
+    }
+
     /// A million events: some thousands are looked at, and shares are those of the whole stream, although callers and ids follow a
     /// rhythm.
     #[test]

@@ -32,7 +32,7 @@ impl Sampler {
     /// Notes that an event was looked at; gives the distance to the next one.
     fn next(&mut self) -> u32 {
         self.taken += 1;
-        if self.taken >= (ALL_OF << self.doublings.min(2)).min(MOST_OF) && self.doublings < MAX_DOUBLINGS {
+        if self.taken >= MOST_OF.min(ALL_OF << self.doublings) && self.doublings < MAX_DOUBLINGS {
             (self.taken, self.doublings) = (0, self.doublings + 1);
         }
         if self.doublings == 0 {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::frequent::{Frequent, copy_name, ranked};
+use super::frequent::{Frequent, ranked};
 use super::sampler::Generations;
 use crate::input::DEFAULT_MAX_KEY_BYTES;
 use crate::units::Estimate;
@@ -49,7 +49,7 @@ impl ShardDetail {
         self.wait -= 1;
         if self.wait == 0 {
             current.events += 1;
-            current.keys.add(hash, |own| copy_name(own, key, usize::MAX));
+            current.keys.add(hash, |own| key.clone_into(own));
             self.wait = self.generations.next();
         }
     }
